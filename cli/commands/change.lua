@@ -108,7 +108,7 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
         found = found,
         old = old,
         writer = writer,
-        hash = remembered and remembered.hash,
+        hash = found.hash and remembered and remembered.hash,
         live_hash = origins.hash(held.origin),
         are_new_files = not remembered or remembered.files ~= files.digest,
         is_unsettled = not remembered or remembered.is_unsettled,
@@ -119,8 +119,8 @@ end
 -- something else in its place.
 local function has_new_file(change)
     local hash, live_hash = change.found.hash, change.live_hash
-    local is_replaced = hash ~= nil and live_hash ~= nil and live_hash ~= hash
-    return hash ~= change.hash or is_replaced
+    local is_replaced = live_hash ~= nil and live_hash ~= hash
+    return hash ~= nil and (hash ~= change.hash or is_replaced)
 end
 
 -- Where only the file has changed, the workers take it, where nothing has they stay; otherwise
@@ -182,6 +182,38 @@ local function warn_of_kept(lines)
     end
 end
 
+-- Whether POST /config has put something in the place of the file as it was read, and as it is. One
+-- that the command names is loaded all the same.
+local function is_posted(change)
+    local live_hash = change.found.snapshot and change.hash and change.live_hash
+    local is_named = change.old and change.old.file ~= change.settings.file
+    return live_hash
+        and not is_named
+        and live_hash ~= change.hash
+        and live_hash ~= change.found.hash
+end
+
+-- What an upgrade does with the file: nobody has asked for it, so what was posted stays, also what
+-- came meanwhile.
+local function load_file(instance, change, plan)
+    change.live_hash = origins.hash(store.held(change.settings, instance).origin)
+    if is_posted(change) then
+        local line = "warning: %s was replaced by POST /config, which stays; `sluice reload` loads "
+            .. "the file"
+        complain({ line:format(change.settings.file) })
+        return DONE
+    elseif not change.found.snapshot then
+        return DONE
+    end
+    -- What another version makes of the file may be something else.
+    local code =
+        reload.post_after(instance, change.writer, change.settings, change.given, change.found)
+    if code == DONE then
+        planning.report_load(plan, {})
+    end
+    return code
+end
+
 --- upgrade: checks like reload, and has what is installed now take the place of what runs.
 _M.upgrade = invocation.on_running(function(instance, master, arguments, context)
     local change, code = prepare_change(instance, arguments, context, keep_old, warn_of_kept)
@@ -204,6 +236,8 @@ _M.upgrade = invocation.on_running(function(instance, master, arguments, context
         writer:undo()
         return keep_old(lines)
     end
+    local file = has_new_file(change) and not is_posted(change) and change.found or {}
+    local plan = planning.before_load(instance, settings, file, change.old, { yes = true })
     local new, failure = upgrade.run(instance, settings, master, {
         timeout = arguments.timeout,
         watch = arguments.watch,
@@ -221,11 +255,7 @@ _M.upgrade = invocation.on_running(function(instance, master, arguments, context
         new,
         master
     )
-    -- What another version makes of the file may be something else.
-    if change.found.snapshot then
-        return reload.post_after(instance, writer, settings, given, change.found)
-    end
-    return DONE
+    return load_file(instance, change, plan)
 end)
 
 return _M

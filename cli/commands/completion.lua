@@ -3,6 +3,8 @@
 -- argparse has zsh complete all; its script for bash leaves out the words of arguments that are no
 -- flags, so a function around it adds those.
 
+local help = require("cli.options.help")
+
 local _M = {}
 
 local SHELLS = "bash zsh"
@@ -33,12 +35,8 @@ function _M.script(parser, shell, kinds)
     if shell == "zsh" then
         return parser:get_zsh_complete()
     end
-    local commands = {}
-    for i, command in ipairs(parser._commands) do
-        commands[i] = command._name
-    end
-    local names = table.concat(commands, " ")
-    return parser:get_bash_complete() .. BASH:format(table.concat(kinds, " "), names, SHELLS)
+    local topics = table.concat(help.topics(parser), " ")
+    return parser:get_bash_complete() .. BASH:format(table.concat(kinds, " "), topics, SHELLS)
 end
 
 return _M

@@ -250,7 +250,11 @@ local function deletions(instance, targets)
             return nil, why
         end
     end
-    return #lines == 0 and list or nil, lines
+    if #lines == 0 then
+        return list
+    end
+    lines[#lines + 1] = NOTHING_DELETED
+    return nil, lines
 end
 
 -- Deletes them: true, and the revision that has them no more; nil, and lines that say why not.

@@ -11,6 +11,7 @@ local images = require("cli.instance.images")
 
 local completion = require("cli.commands.completion")
 local coverage = require("gateway.config.coverage")
+local entities = require("gateway.entities")
 local environments = require("cli.options.environment")
 local entity_commands = require("cli.commands.entities")
 local help = require("cli.options.help")
@@ -301,12 +302,36 @@ _M.reopen = invocation.on_running(function(instance, master, _, context)
     return DONE
 end)
 
--- Kinds of which `check` says how many a file has.
+-- Kinds of which `check` says how many a file has, even if none; of others, if there are any.
 local COUNTED = { "services", "routes", "upstreams", "consumers", "plugins" }
+local IS_COUNTED = {}
+for _, kind in ipairs(COUNTED) do
+    IS_COUNTED[kind] = true
+end
 
 -- Whether a file waits for something that it can name: errors alone have to be mended.
 local function has_lacks(found)
     return found.steps[1] and (found.steps[2] or found.steps[1].thing ~= coverage.ERRORS)
+end
+
+local function counts_of(snapshot)
+    local counts = {}
+    local function add(kind, count)
+        local name = entities.path_name(kind)
+        counts[#counts + 1] = ("%d %s"):format(count, count == 1 and name:gsub("s$", "") or name)
+    end
+    for _, kind in ipairs(COUNTED) do
+        add(kind, #snapshot[kind])
+    end
+    for _, kind in ipairs(entities.kinds) do
+        local count = #(snapshot[kind] or {})
+        -- Members of a group are consumers.
+        local is_shown = entities.get(kind).generate_admin_api ~= false and not IS_COUNTED[kind]
+        if count > 0 and is_shown then
+            add(kind, count)
+        end
+    end
+    return table.concat(counts, ", ")
 end
 
 -- Checks a declarative file with the settings of this command, and those that `instance` was
@@ -340,12 +365,7 @@ local function check_declarative(instance, arguments, context)
     complain(files.warnings)
     complain(preflight.warnings(found))
     local snapshot = found.snapshot
-    local counts = {}
-    for i, kind in ipairs(COUNTED) do
-        local count = #snapshot[kind]
-        counts[i] = ("%d %s"):format(count, count == 1 and kind:sub(1, -2) or kind)
-    end
-    say("%s is valid: %s", path, table.concat(counts, ", "))
+    say("%s is valid: %s", path, counts_of(snapshot))
     say("%s", coverage.format({ routes = #snapshot.routes, served = #snapshot.routes }))
     return DONE
 end

@@ -44,6 +44,21 @@ local function typed_flags(arguments)
     return typed
 end
 
+-- The same of the environment, Kong's names included; a restart keeps what start was given.
+local function typed_variables(arguments, given, remembered)
+    local typed = {}
+    for _, option in ipairs(options.list) do
+        local name = option.name
+        local now, kept = given.environment[name], remembered.environment[name]
+        local variable = now and now.source:match("^environment ([%w_]+)$")
+        local text = variable and not arguments[name] and os.getenv(variable)
+        if text and name ~= "prefix" and not (kept and kept.text == now.text) then
+            typed[#typed + 1] = { variable, not options.is_secret(option) and text or nil }
+        end
+    end
+    return typed
+end
+
 --- Whether a command was told which instance is meant.
 -- @tparam table arguments parsed
 -- @treturn boolean
@@ -66,7 +81,7 @@ local function find_instance(arguments)
     end
     local instance = instances.new(paths.resolve(settings.prefix))
     instance.is_named = _M.names_prefix(arguments)
-    hint.set_prefix(arguments.prefix and instance.prefix)
+    hint.set_prefix(arguments.prefix and instance.prefix, instance.is_named and instance.prefix)
     hint.set_flags(typed_flags(arguments))
     return instance
 end
@@ -161,6 +176,23 @@ local function become_running(instance)
     })
 end
 
+-- A flag of the last start overrides what the environment has now: who sets a variable for this one
+-- command is told.
+local function warn_of_overridden(arguments, remembered)
+    for _, option in ipairs(options.list) do
+        local name, variable = option.name, options.variable(option)
+        local kept, was = remembered.flags[name], remembered.environment[name]
+        local text = not arguments[name] and name ~= "prefix" and os.getenv(variable) or nil
+        if kept and text and text ~= kept.text and not (was and was.text == text) then
+            local line = "warning: %s is not used: start was given %s, which overrides it; type "
+                .. "the flag here, too"
+            local is_no_file = name == "file" and kept.text == ""
+            local flag = is_no_file and "--no-file" or options.flag(option)
+            console.complain({ line:format(variable, flag) })
+        end
+    end
+end
+
 --- The settings that a command is given, by flag, environment, file and default.
 -- @tparam table arguments parsed
 -- @tparam[opt] table instance cli.instance, whose prefix it is
@@ -178,6 +210,10 @@ function _M.settings(arguments, instance, remembered)
     })
     if settings and instance then
         settings.prefix = instance.prefix
+    end
+    if settings and remembered then
+        warn_of_overridden(arguments, remembered)
+        hint.set_variables(typed_variables(arguments, given, remembered))
     end
     if settings and environments.is_contained() then
         local is_first = remembered and remembered.is_contained
@@ -255,10 +291,11 @@ local function is_unused(instance)
 end
 
 --- A command that would begin something new in a prefix that has nothing. Refused in the default
--- one, where nobody has named it and a gateway runs elsewhere, or the command needs one: that is
--- what was meant. Kong's command line names its own default.
+-- one, where nobody has named it and a gateway runs elsewhere, and in any one if the command needs
+-- a gateway: the name may be mistyped. Kong's command line names its own default, and its restart
+-- starts.
 -- @tparam function run `(instance, arguments, context)` -> exit code
--- @tparam[opt] boolean needs_one refused also where no gateway runs
+-- @tparam[opt] boolean needs_one refused in any prefix that has nothing
 -- @treturn function the command
 function _M.on_meant(run, needs_one)
     local default = options.by_name.prefix.default
@@ -266,12 +303,13 @@ function _M.on_meant(run, needs_one)
         local has_file = arguments.conf or os.getenv(options.variable(options.by_name.conf))
         local is_default = not (instance.is_named or arguments.defaults or has_file)
             and instance.prefix == paths.resolve(default)
-        if is_default and is_unused(instance) then
+        local is_needed = needs_one and not arguments.defaults
+        if (is_default or is_needed) and is_unused(instance) then
             local others = _M.others(instance)
             if others or needs_one then
                 local line = others
                         and "not running in %s, which is empty; name the gateway with --prefix"
-                    or "nothing runs; `sluice start` starts a gateway in %s"
+                    or "not running in %s; `sluice start` starts a gateway there"
                 return fail({ line:format(instance.prefix), others }, console.NOT_RUNNING)
             end
         end

@@ -46,7 +46,8 @@ function _M.import(instance, path, text)
     if not text then
         return nil, "cannot read " .. reason
     end
-    local body = { type = TYPES[path:lower():match("%.(%w+)$")] or "text/plain", text = text }
+    local kind = TYPES[path:lower():match("%.(%w+)$")] or "text/plain"
+    local body = { type = kind, text = text, file = path }
     local status, answer =
         control.ask(instance.control, "POST", "/config?wait=1", body, control.FILE_TIMEOUT_S)
     if status == 201 then

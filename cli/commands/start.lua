@@ -108,7 +108,7 @@ function _M.run(instance, settings, found, foreground, prepares)
     end
     if ready and found.snapshot then
         local list = _M.items(settings.file, found)
-        ready, lines = store.load(settings, instance, list, found.origin)
+        ready, lines = store.load(settings, instance, list, found.origin, settings.file)
     end
     if ready then
         local err

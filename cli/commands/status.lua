@@ -100,6 +100,7 @@ local function running(instance, master, context)
         uptime_s = process.age_s(master) or 0,
         nginx = is_ours and settings.nginx_binary and launch.version(settings.nginx_binary) or nil,
         file = settings.file,
+        database = settings.database,
         file_replaced = is_ours and is_replaced(instance, settings, now) or false,
         proxy_listen = settings.proxy_listen or {},
         admin_listen = settings.admin_listen or {},

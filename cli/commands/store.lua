@@ -15,6 +15,8 @@ local reload = require("cli.commands.reload")
 local start = require("cli.commands.start")
 local stat = require("posix.sys.stat")
 local store = require("cli.instance.store")
+local unistd = require("posix.unistd")
+local values = require("cli.options.values")
 
 local _M = {}
 
@@ -114,7 +116,8 @@ end, true)
 --- export: the entities as a declarative file.
 _M.export = on_store(function(instance, settings, arguments)
     local path = arguments.path ~= "-" and arguments.path or nil
-    local _, err = store.export(settings, instance, path, arguments.force)
+    local is_yaml = arguments.yaml or (path and path:lower():find("%.ya?ml$") ~= nil)
+    local _, err = store.export(settings, instance, path, is_yaml, arguments.force)
     if err or not path then
         return err and fail(err) or DONE
     end
@@ -145,7 +148,7 @@ local function load(context, instance, settings, path, found)
         return nil, err
     end
     local list, addresses = start.items(path, found)
-    local loaded, reason = store.load(settings, instance, list, found.origin, function(held)
+    local loaded, reason = store.load(settings, instance, list, found.origin, path, function(held)
         return planning.items(settings, found, held, addresses)
     end)
     images.remove(settings, instance.prefix)
@@ -181,10 +184,12 @@ _M.import = on_store(function(instance, settings, arguments, context)
         return code
     end
     local done
+    -- The history names it wherever the command was typed.
+    local file = values.absolute(path, unistd.getcwd())
     if runs then
-        done, reason = reload.import(instance, path)
+        done, reason = reload.import(instance, file)
     else
-        done, reason = load(context, instance, settings, path, found)
+        done, reason = load(context, instance, settings, file, found)
     end
     if not done then
         return fail(reason)

@@ -3,11 +3,11 @@
 --
 -- The socket is the admin listener's, in a directory that only its owner may enter.
 
+local author = require("cli.instance.author")
 local cjson = require("cjson")
 local errno = require("posix.errno")
 local http_response = require("sluice.http_response")
 local process = require("cli.instance.process")
-local pwd = require("posix.pwd")
 local socket = require("posix.sys.socket")
 local stat = require("posix.sys.stat")
 local unistd = require("posix.unistd")
@@ -67,17 +67,6 @@ local function send_all(fd, text, deadline)
     return true
 end
 
--- Who types the command, for the history: "alice", "alice as root" with sudo. No name in it can end
--- a line of the request.
-local function user_name()
-    local uid = unistd.geteuid()
-    local account = pwd.getpwuid(uid)
-    local name = account and account.pw_name or ("uid %d"):format(uid)
-    local person = os.getenv("SUDO_USER")
-    local is_other = person and person ~= name and person:find("^[%w%p]+$")
-    return is_other and ("%s as %s"):format(person, name) or name
-end
-
 -- Reads the response.
 -- @treturn number|nil status
 -- @treturn string its body; why there is none, when the first is nil
@@ -129,7 +118,7 @@ end
 -- @tparam string path of the socket
 -- @tparam string method
 -- @tparam string target path and query
--- @tparam[opt] table body `{type, text}`
+-- @tparam[opt] table body `{type, text}`, and `file` where it was read (cli.instance.author)
 -- @tparam[opt] number timeout_s for all of it, the response included
 -- @treturn number|nil status
 -- @treturn table|string the response's JSON; why there is none, when the first is nil
@@ -142,7 +131,10 @@ function _M.ask(path, method, target, body, timeout_s)
         return nil, ("cannot reach the gateway at %s: %s"):format(path, err)
     end
     local first = "%s %s HTTP/1.1\r\nHost: control\r\nConnection: close\r\nSluice-User: %s\r\n"
-    local head = first:format(method, target, user_name())
+    local head = first:format(method, target, author.user())
+    if body and body.file then
+        head = ("%sSluice-Source: %s\r\n"):format(head, author.source(body.file))
+    end
     if body then
         head = head .. ("Content-Type: %s\r\nContent-Length: %d\r\n"):format(body.type, #body.text)
     end

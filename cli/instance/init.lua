@@ -150,16 +150,42 @@ local function find_master(self)
     return nil
 end
 
+-- The prefix that a process names, if it is the master there. Another user's may name what it
+-- likes, and a path may read as words of ours.
+local function prefix_of(pid)
+    local line = (process.command_line(pid) or ""):sub(1, LINE_MAX)
+    local prefix = line:match("^" .. MASTER .. ".- %-p (/[%w@%%+=:,./_-]+)/ %-c ")
+    local instance = prefix and _M.new(prefix)
+    local is_its = instance
+        and is_of_ours(instance, process.user(pid))
+        and shares(instance, pid)
+        and (master_of(instance, instance.pid) == pid or is_master(instance, pid))
+    return is_its and prefix or nil
+end
+
+--- The gateway that a process belongs to, as its master or a child of that.
+-- @tparam number pid
+-- @treturn string|nil its prefix; nil: there is none, or this user may not see it
+-- @treturn number|nil pid of its master
+function _M.gateway_of(pid)
+    local _, parents = process.all()
+    for _, one in ipairs({ pid, parents[pid] }) do
+        local prefix = prefix_of(one)
+        if prefix then
+            return prefix, one
+        end
+    end
+    return nil
+end
+
 --- The prefixes that gateways run in on this machine, as far as this user may see. Costs a scan of
 -- /proc.
 -- @treturn {string,...} in alphabetical order
 function _M.running()
     local found, seen = {}, {}
     for _, pid in ipairs((process.all())) do
-        local line = (process.command_line(pid) or ""):sub(1, LINE_MAX)
-        local prefix = line:match("^" .. MASTER .. ".- %-p (/.-)/ %-c ")
-        local instance = prefix and not seen[prefix] and _M.new(prefix)
-        if instance and (master_of(instance, instance.pid) == pid or is_master(instance, pid)) then
+        local prefix = prefix_of(pid)
+        if prefix and not seen[prefix] then
             seen[prefix] = true
             found[#found + 1] = prefix
         end

@@ -266,13 +266,13 @@ function _M.hup(instance, settings, master, log)
     return "unknown", sorted
 end
 
-local function any_alive(pids)
+local function have_ended(pids)
     for _, pid in ipairs(pids) do
-        if process.alive(pid) then
-            return true
+        if not process.has_ended(pid) then
+            return false
         end
     end
-    return false
+    return true
 end
 
 -- Those of some processes, and of their children, that are there: a set.
@@ -314,7 +314,7 @@ function _M.end_all(pids, name, timeout_s)
     end
     repeat
         local gone = process.poll(timeout_s, function()
-            return not any_alive(pids)
+            return have_ended(pids)
         end)
         if gone then
             return true

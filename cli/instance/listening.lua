@@ -2,6 +2,7 @@
 
 local errno = require("posix.errno")
 local hint = require("cli.terminal.hint")
+local instances = require("cli.instance")
 local options = require("cli.options")
 local posix = require("posix.sys.socket")
 local process = require("cli.instance.process")
@@ -51,8 +52,8 @@ local function overlapping(list, wanted)
     return found
 end
 
--- The program that has one of some sockets: "nginx, pid 12". Nil where the kernel does not tell
--- this user. Of those that share it the first has opened it, as a rule.
+-- The pid of the program that has one of some sockets. Nil where the kernel does not tell this
+-- user. Of those that share it the first has opened it, as a rule.
 local function program_of(list)
     local names = {}
     for _, each in ipairs(list) do
@@ -62,9 +63,7 @@ local function program_of(list)
     for _, pid in ipairs(next(names) and process.all() or {}) do
         for name in pairs(process.open_files(pid)) do
             if names[name] then
-                local comm = process.read_file(("/proc/%d/comm"):format(pid)) or ""
-                -- A program chooses its name: it may be anything.
-                return ("%s, pid %d"):format(comm:gsub("\n$", ""):gsub("%c", "?"), pid)
+                return pid
             end
         end
     end
@@ -72,7 +71,7 @@ local function program_of(list)
 end
 
 -- Who has what a socket needs: one of the running instance's, where it is those alone; else nil and
--- the other program.
+-- the pid of the other program.
 local function holder(wanted, held)
     local listening, others = sockets_at(wanted.port)
     local own, strangers = nil, {}
@@ -119,13 +118,29 @@ local ADVICE = {
     [errno.EADDRNOTAVAIL] = "%s: %s is not an address of this machine; set %s to one that is",
 }
 
+-- Who has an address, and what to do about it.
+local function stranger_text(pid)
+    local prefix, master = instances.gateway_of(pid or 0)
+    if prefix then
+        local form = "the gateway in %s (pid %d); run `%s`"
+        return form:format(prefix, master, hint.command("stop", prefix))
+    end
+    local who = "see `ss -ltnp`"
+    if pid then
+        local comm = process.read_file(("/proc/%d/comm"):format(pid)) or ""
+        -- A program chooses its name: it may be anything.
+        who = ("%s, pid %d"):format(comm:gsub("\n$", ""):gsub("%c", "?"), pid)
+    end
+    return ("another program (%s); stop it"):format(who)
+end
+
 -- What is said of a socket that another has the address of; nil where the instance itself has it
 -- and leaves it, or nginx opens it all the same.
 local function occupied(wanted, held, is_left, flag)
-    local own, program = holder(wanted, held)
+    local own, stranger = holder(wanted, held)
     if not own then
-        local line = "%s: %s is in use by another program (%s); stop it, or set %s to another port"
-        return line:format(wanted.name, wanted.said, program or "see `ss -ltnp`", flag)
+        local line = "%s: %s is in use by %s, or set %s to another port"
+        return line:format(wanted.name, wanted.said, stranger_text(stranger), flag)
     elseif is_left or (wanted.is_shared and not try(wanted, true)) then
         return nil
     end

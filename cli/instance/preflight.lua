@@ -363,7 +363,7 @@ local function check_configuration(settings, held, errors)
     if settings.file == "" then
         local plugins = _M.load_plugins(settings, errors)
         plugin_setting.check_in_use(plugins, held.plugins, errors)
-        return {}
+        return { plugins = plugins }
     end
     local found = _M.check_file(settings.file, settings, errors, held.origin)
     if found and is_anew then
@@ -379,23 +379,19 @@ local function check_configuration(settings, held, errors)
     return found
 end
 
---- What is valid in a declarative file and probably not meant, as each command that takes one shows
--- it.
--- @tparam table found the file, of `check_file`; one that is the store's already has none
--- @tparam[opt] string path to name in each
+--- What is valid in plugins and a declarative file, and probably not meant, as each command that
+-- loads them shows it.
+-- @tparam table found of `check` or `check_file`; of a file that is the store's already nothing is
+-- said
+-- @tparam[opt] string path of the file, to be named in each line about it
 -- @treturn {string,...} lines
 function _M.warnings(found, path)
-    local snapshot, lines = found.snapshot, {}
-    if not snapshot then
-        return lines
+    local lines = {}
+    for _, warning in ipairs(found.snapshot and found.snapshot.warnings or {}) do
+        lines[#lines + 1] = ("warning: %s%s"):format(path and path .. ": " or "", warning)
     end
-    for _, list in ipairs({ snapshot.warnings, found.plugins:warnings() }) do
-        for _, warning in ipairs(list) do
-            lines[#lines + 1] = warning
-        end
-    end
-    for i, line in ipairs(lines) do
-        lines[i] = ("warning: %s%s"):format(path and path .. ": " or "", line)
+    for _, warning in ipairs(found.plugins and found.plugins:warnings() or {}) do
+        lines[#lines + 1] = "warning: " .. warning
     end
     return lines
 end
@@ -407,9 +403,9 @@ end
 --   running instance; `is_left`: it leaves its addresses before; `store`: what the store has, of
 --   cli.store
 -- @treturn table array of lines, empty when all is well
--- @treturn table|nil the declarative file as `check_file` has it, if that is right; an empty table
---   where none was given. With `replaces`, a reason, where the store was a copy of a file and is
---   damaged, so that it is made anew
+-- @treturn table|nil the declarative file as `check_file` has it, if that is right; its plugins
+--   alone where none was given. With `replaces`, a reason, where the store was a copy of a file and
+--   is damaged, so that it is recreated
 -- @treturn table the files of TLS, of cli.tls_files
 function _M.check(settings, opts)
     local errors = {}

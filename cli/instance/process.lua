@@ -170,12 +170,30 @@ function _M.user(pid)
     return tonumber(text:match("\nUid:%s+%d+%s+(%d+)"))
 end
 
+-- A killed one's other threads may not have ended yet, such as the writer of the store, which waits
+-- for its disk: until then the process has its files, locks and sockets.
+local function has_threads(pid)
+    local listed, names = pcall(dirent.dir, ("/proc/%d/task"):format(pid))
+    local count = 0
+    for _, name in ipairs(listed and names or {}) do
+        count = count + (is_number(name) and 1 or 0)
+    end
+    return count > 1
+end
+
 --- Whether a process is there.
 -- @tparam number pid
 -- @treturn boolean
 function _M.alive(pid)
     local fields = stat_fields(pid)
     return fields ~= nil and fields[1] ~= "Z"
+end
+
+--- Whether a process is gone with all that it had open.
+-- @tparam number pid
+-- @treturn boolean
+function _M.has_ended(pid)
+    return not _M.alive(pid) and not has_threads(pid)
 end
 
 --- Whether a process was stopped (SIGSTOP) and does not go on.

@@ -17,6 +17,7 @@ local stdlib = require("posix.stdlib")
 local unistd = require("posix.unistd")
 local witness = require("gateway.store.witness")
 
+local author = require("cli.instance.author")
 local console = require("cli.terminal.console")
 local control_worker = require("cli.instance.control_worker")
 local recovery = require("cli.instance.recovery")
@@ -166,12 +167,13 @@ end
 -- @tparam table instance cli.instance
 -- @tparam {table,...} items of gateway.config.items
 -- @tparam string origin of gateway.config.origin
+-- @tparam string path of the file, for the history
 -- @tparam[opt] function again `(store)` -> items in the place of these, with what the store knows
 -- @treturn boolean|nil true, or nil and lines that say why not
-function _M.load(settings, instance, items, origin, again)
+function _M.load(settings, instance, items, origin, path, again)
     -- Before the child has others' rights.
     local writer = require("gateway.writer")
-    local by = origins.is_of_store(settings) and "sluice import" or "file " .. settings.file
+    local by = author.of_file(path)
     local done, err = worker_user.run(settings.user, function()
         local held = again and open(instance)
         if held then
@@ -275,26 +277,25 @@ local function make_at(path, make)
     return file.sync_folder(target:match("^(.*)/[^/]*$"))
 end
 
--- Copies a file of the workers' into another, or to standard output; JSON as YAML where the name
--- of a declarative file says so.
-local function take_into(settings, path, is_declarative)
+-- Copies a file of the workers' into another, or to standard output; JSON as YAML where that is
+-- asked for.
+local function take_into(settings, path, is_yaml)
     local owner = worker_user.uid(settings.user)
-    local is_yaml = is_declarative and path and path:lower():find("%.ya?ml$")
     return function(temporary)
-        if is_yaml then
+        if is_yaml or not path then
             local text, err = file.read(temporary, { owner = owner })
             if not text then
                 return nil, err
             end
-            return make_at(path, function(at)
-                return file.create(at, yaml_text.of_json(text), PRIVATE_MODE)
-            end)
-        elseif not path then
-            local text, err = file.read(temporary, { owner = owner })
-            if text then
+            text = is_yaml and yaml_text.of_json(text) or text
+            if not path then
+                -- YAML has escapes of its own for those characters.
                 console.say_json((text:gsub("\n$", "")))
+                return true
             end
-            return text and true, err
+            return make_at(path, function(at)
+                return file.create(at, text, PRIVATE_MODE)
+            end)
         end
         local fd, reason = file.open(temporary, nil, owner)
         if not fd then
@@ -308,18 +309,19 @@ local function take_into(settings, path, is_declarative)
     end
 end
 
---- Writes all entities as a declarative file: in YAML where its name ends so, else in JSON.
+--- Writes all entities as a declarative file.
 -- @tparam table settings resolved settings
 -- @tparam table instance cli.instance
 -- @tparam string|nil path of a new file; nil: standard output
+-- @tparam boolean is_yaml in YAML, else in JSON
 -- @tparam[opt] boolean forces a file that is there is replaced, in one step
 -- @treturn boolean|nil true, or nil and the reason
-function _M.export(settings, instance, path, forces)
+function _M.export(settings, instance, path, is_yaml, forces)
     local possible, err = check_target(instance, path, forces)
     if not possible then
         return nil, err
     end
-    return copy(settings, instance, "export", take_into(settings, path, true))
+    return copy(settings, instance, "export", take_into(settings, path, is_yaml))
 end
 
 --- Copies the store as it is now into a file, which is a store.

@@ -3,6 +3,7 @@
 -- Long on purpose: every command, its flags and the words of its help, in one place.
 
 local argparse = require("argparse")
+local flags = require("cli.options.flags")
 local help = require("cli.options.help")
 local libraries = require("cli.nginx.libraries")
 local options = require("cli.options")
@@ -15,7 +16,6 @@ local QUIT_TIMEOUT_S = "30"
 local HISTORY_SIZE = "20"
 local UPGRADE_TIMEOUT_S = "60"
 local WATCH_S = "3"
-local HELP_WIDTH = 80
 
 local function seconds(text)
     local number = tonumber(text)
@@ -23,46 +23,6 @@ local function seconds(text)
         return nil, ("'%s' is not valid; expected seconds from 0 to 86400"):format(text)
     end
     return number
-end
-
-local function add_setting(command, option)
-    local flag = command
-        :option(options.flag(option))
-        :target(option.name)
-        :argname(help.argname(option))
-        :description(help.setting(option))
-    if options.is_list(option) then
-        flag:overwrite(false)
-    end
-    if option.name ~= "file" then
-        return flag
-    end
-    local none = command:flag("--no-file", "Use the store, and no file.")
-    none:action(function(arguments)
-        arguments.file = ""
-    end)
-    command:mutex(flag, none)
-    return flag, none
-end
-
--- The settings among the flags of a command, all or those that are named, after its own.
-local function add_options(command, names)
-    command:group("Flags", unpack(command._options))
-    local titles, groups = {}, {}
-    for _, option in ipairs(options.list) do
-        if not options.is_secret(option) and (not names or names[option.name]) then
-            local title = names and "Settings" or options.titles[option.section]
-            if not groups[title] then
-                titles[#titles + 1], groups[title] = title, {}
-            end
-            for _, flag in ipairs({ add_setting(command, option) }) do
-                table.insert(groups[title], flag)
-            end
-        end
-    end
-    for _, title in ipairs(titles) do
-        command:group(title, unpack(groups[title]))
-    end
 end
 
 local function add_timeout(command)
@@ -98,7 +58,7 @@ local function add_upgrade(parser)
         :convert(seconds)
         :default(WATCH_S)
         :description("Time that new and old workers both serve before the old ones shut down")
-    add_options(upgrade)
+    flags.add(upgrade)
 end
 
 local PREFIX_ONLY = { prefix = true, conf = true }
@@ -179,7 +139,7 @@ local function add_timers(parser)
         :default("elapsed")
         :description("Metric of the flame graph: " .. table.concat(timers.kinds, ", "))
     command:flag("--json", "Print JSON.")
-    add_options(command, PREFIX_ONLY)
+    flags.add(command, PREFIX_ONLY)
 end
 
 local FORCE = "Replace the file if it exists, in one step."
@@ -189,7 +149,7 @@ local function add_store_commands(parser)
         parser:command("import", "Replace the contents of the store with a declarative file.")
     import:argument("path", "The file.")
     add_plan_flags(import)
-    add_options(import)
+    flags.add(import)
     local export =
         parser:command("export", "Write the contents of the store as a declarative file.")
     export
@@ -198,23 +158,24 @@ local function add_store_commands(parser)
             "The file to create, YAML if its name ends so; - or none: standard output."
         )
         :args("?")
+    export:flag("--yaml", "Write YAML, whatever the name: for standard output.")
     export:flag("--force", FORCE)
-    add_options(export, PREFIX_ONLY)
+    flags.add(export, PREFIX_ONLY)
     local diff = parser:command(
         "diff",
         "Show what importing a declarative file would change. Exit 1 if anything would."
     )
     diff:argument("path", "The file.")
     diff:flag("--json", "Print JSON.")
-    add_options(diff, PREFIX_ONLY)
+    flags.add(diff, PREFIX_ONLY)
     local backup = parser:command("backup", "Back up the store, online or offline.")
     backup:argument("path", "The file to create.")
     backup:flag("--force", FORCE)
-    add_options(backup, PREFIX_ONLY)
+    flags.add(backup, PREFIX_ONLY)
     local restore =
         parser:command("restore", "Replace the store with a backup. Stop the gateway first.")
     restore:argument("path", "A file made by `sluice backup`.")
-    add_options(restore, PREFIX_ONLY)
+    flags.add(restore, PREFIX_ONLY)
 end
 
 local function add_entity_commands(parser)
@@ -229,7 +190,7 @@ local function add_entity_commands(parser)
         :description("Only entities with all of these tags (a,b), or any of them (a/b)")
     get:flag("--reveal", "Show secrets.")
     get:flag("--json", "Print whole entities as a JSON array.")
-    add_options(get, PREFIX_ONLY)
+    flags.add(get, PREFIX_ONLY)
 
     local apply = parser:command(
         "apply",
@@ -242,7 +203,7 @@ local function add_entity_commands(parser)
         :description("Kind of the entities, if the file is a plain list.")
     apply:flag("--dry-run", "Show what would change without changing it."):target("dry_run")
     apply:flag("--json", "Print JSON.")
-    add_options(apply, PREFIX_ONLY)
+    flags.add(apply, PREFIX_ONLY)
 
     local delete = parser:command("delete", "Delete entities: all of those named, or none.")
     delete:argument("kind", KIND .. ", or of one entity: services/web.")
@@ -250,7 +211,7 @@ local function add_entity_commands(parser)
         :argument("names", "Names or ids; after services/web, others of the form kind/name.")
         :args("*")
     add_plan_flags(delete)
-    add_options(delete, PREFIX_ONLY)
+    flags.add(delete, PREFIX_ONLY)
 
     -- There is a setting of this name.
     local history =
@@ -266,7 +227,7 @@ local function add_entity_commands(parser)
         :default(HISTORY_SIZE)
         :description("Maximum number of revisions")
     history:flag("--json", "Print JSON.")
-    add_options(history, PREFIX_ONLY)
+    flags.add(history, PREFIX_ONLY)
     local rollback = parser:command("rollback", "Restore an earlier revision, as a new one.")
     rollback
         :argument(
@@ -275,14 +236,14 @@ local function add_entity_commands(parser)
         )
         :convert(revision)
     add_plan_flags(rollback)
-    add_options(rollback, PREFIX_ONLY)
+    flags.add(rollback, PREFIX_ONLY)
 end
 
 -- Those that start the gateway or load what changed.
 local function add_start_commands(parser)
     local start = parser:command("start", "Start the gateway.")
     start:flag("--foreground", "Run in the foreground until Ctrl-C or SIGTERM.")
-    add_options(start)
+    flags.add(start)
     local restart = parser:command(
         "restart",
         "Check the configuration, quit, and start again with the same flags."
@@ -290,7 +251,7 @@ local function add_start_commands(parser)
     restart:flag("--foreground", "Run in the foreground until Ctrl-C or SIGTERM.")
     add_timeout(restart)
     add_plan_flags(restart)
-    add_options(restart)
+    flags.add(restart)
     local reload =
         parser:command("reload", "Load the changed configuration without dropping a request.")
     reload
@@ -301,14 +262,14 @@ local function add_start_commands(parser)
         )
         :target("new_workers")
     add_plan_flags(reload)
-    add_options(reload)
+    flags.add(reload)
 end
 
 local function add_plugins(parser)
     local plugins = parser:command("plugins", "List the plugins of Kong and of Sluice.")
     plugins:flag("--ours", "Show only those that are here, your own among them.")
     plugins:flag("--json", "Print JSON.")
-    add_options(plugins, PLUGINS_ONLY)
+    flags.add(plugins, PLUGINS_ONLY)
 end
 
 local function add_token(parser)
@@ -323,7 +284,7 @@ local function add_token(parser)
     token:flag("--replace", "Replace the token that has the name; its role stays without --role.")
     token:flag("--stdin", "Read the token from standard input instead of printing a random one.")
     token:flag("--json", "Print JSON.")
-    add_options(token, TOKENS_ONLY)
+    flags.add(token, TOKENS_ONLY)
 end
 
 -- How each is typed, and what for.
@@ -406,11 +367,13 @@ local function add_texts(parser)
     for _, command in ipairs(parser._commands) do
         local name, what = command._name, command._description
         by_name[name] = command
-        command:usage(help.usage(command)):epilog("Example:\n   " .. EXAMPLES[name]):summary(what)
-        command:description(help.plain(what .. (DETAILS[name] and " " .. DETAILS[name] or "")))
+        local more = flags.is_short(command) and flags.MORE .. "\n\n" or ""
+        command:usage(help.usage(command)):summary(what)
+        command:epilog(("%sExample:\n   %s"):format(more, EXAMPLES[name]))
+        command:description(flags.plain(what .. (DETAILS[name] and " " .. DETAILS[name] or "")))
         for _, list in ipairs({ command._arguments, command._options }) do
             for _, element in ipairs(list) do
-                element:description(help.plain(element._description))
+                element:description(flags.plain(element._description))
             end
         end
     end
@@ -431,11 +394,7 @@ end
 
 -- What a shell completes and the commands read by themselves, with better messages.
 local function add_choices(parser, kinds)
-    local names = {}
-    for i, command in ipairs(parser._commands) do
-        names[i] = command._name
-    end
-    local by_argument = { kind = kinds, topic = names }
+    local by_argument = { kind = kinds, topic = help.topics(parser) }
     for _, command in ipairs(parser._commands) do
         for _, argument in ipairs(command._arguments) do
             set_choices(argument, by_argument[argument._name])
@@ -458,37 +417,39 @@ function _M.parser(kinds)
         "sluice",
         "Sluice, an API gateway on nginx.",
         "A flag overrides SLUICE_<NAME> in the environment, which overrides the settings file "
-            .. "(--conf). docs/config.md and sluice.conf(5) describe every setting. Exit codes: 0 "
-            .. "success, 1 failure, 2 usage error, 3 not running."
+            .. "(--conf). `sluice help settings` lists the flags; docs/config.md and "
+            .. "sluice.conf(5) describe every setting. Exit codes: 0 success, "
+            .. "1 failure, 2 usage error, 3 not running. "
+            .. "`sluice kong --help` lists Kong's commands and flags."
     )
     parser:command_target("command"):require_command(true)
-    parser:help_max_width(HELP_WIDTH):usage("Usage: sluice <command> [<argument>...] [flags]")
+    parser:help_max_width(flags.WIDTH):usage("Usage: sluice <command> [<argument>...] [flags]")
     parser:flag("-v --version", "Print the version.")
 
     add_start_commands(parser)
     add_upgrade(parser)
 
-    add_options(parser:command("stop", "Stop immediately."), PREFIX_ONLY)
+    flags.add(parser:command("stop", "Stop immediately."), PREFIX_ONLY)
     local quit = parser:command("quit", "Stop after open requests have finished.")
     add_timeout(quit)
-    add_options(quit, PREFIX_ONLY)
-    add_options(parser:command("reopen", "Reopen the log files."), PREFIX_ONLY)
+    flags.add(quit, PREFIX_ONLY)
+    flags.add(parser:command("reopen", "Reopen the log files."), PREFIX_ONLY)
 
     local status =
         parser:command("status", "Show whether the gateway runs, its processes and listeners.")
     status:flag("--json", "Print JSON.")
-    add_options(status, PREFIX_ONLY)
+    flags.add(status, PREFIX_ONLY)
 
     local events = parser:command("events", "Show event statistics of all workers.")
     events:flag("--json", "Print JSON.")
-    add_options(events, PREFIX_ONLY)
+    flags.add(events, PREFIX_ONLY)
 
     add_timers(parser)
 
     local check = parser:command("check", "Validate a declarative file and print every error.")
     check:argument("declarative", "The file; by default that of the setting `file`."):args("?")
     check:flag("--store", "Check every page of the store instead.")
-    add_options(check, CHECK_ONLY)
+    flags.add(check, CHECK_ONLY)
 
     add_store_commands(parser)
     add_entity_commands(parser)
@@ -501,16 +462,18 @@ function _M.parser(kinds)
         :argument("part", "main: for the main context; http: for the http block; both when absent.")
         :args("?")
         :choices(libraries.parts)
-    add_options(lines, LIBRARIES_ONLY)
+    flags.add(lines, LIBRARIES_ONLY)
 
     local completion = parser:command("completion", "Print a completion script for a shell.")
     completion:argument("shell", "bash or zsh."):choices({ "bash", "zsh" })
-    add_options(completion, CHECK_ONLY)
+    flags.add(completion, CHECK_ONLY)
 
     add_plugins(parser)
     add_token(parser)
     local topic = parser:command("help", "Show the help of all commands, or of one.")
-    topic:argument("topic", "A command."):args("?")
+    topic
+        :argument("topic", "A command; settings: the flags of all settings; or one setting.")
+        :args("?")
     parser:command("version", "Print the version.")
 
     add_texts(parser)
@@ -526,11 +489,12 @@ end
 -- @treturn nil|{string,...} lines that say why it cannot be read
 function _M.read(words)
     local parser = _M.parser()
+    words = help.rewritten(words)
     -- argparse calls it on the command at which it has stopped.
     parser.error = function(command, message)
-        error(help.refusal(command, message), 0)
+        error(help.refusal(command, message, words), 0)
     end
-    local is_read, arguments = pcall(parser.parse, parser, help.rewritten(words))
+    local is_read, arguments = pcall(parser.parse, parser, words)
     if is_read then
         return arguments
     elseif type(arguments) ~= "table" then

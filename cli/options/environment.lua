@@ -27,11 +27,6 @@ function _M.is_contained()
     return (stdlib.getenv("SLUICE_CONTAINER") or "") ~= ""
 end
 
--- The file cannot name another in its place.
-local function in_file(option)
-    return option.name ~= "conf" and option.name or nil
-end
-
 --- Whether a variable is Kubernetes' way to tell of a service.
 -- @tparam string name
 -- @tparam string value
@@ -54,13 +49,7 @@ local function names(environment, prefix)
     return found
 end
 
--- What follows a name that is none of a setting; `spell(option)` is what it is called there.
-local function hint(name, spell)
-    local known = {}
-    for _, option in ipairs(options.list) do
-        known[#known + 1] = spell(option)
-    end
-    local near = nearest.find(name, known)
+local function hint(near)
     return near and ("; did you mean %s?"):format(near) or " (docs/config.md lists them)"
 end
 
@@ -68,7 +57,22 @@ end
 -- @tparam string name
 -- @treturn string to follow the name
 function _M.hint(name)
-    return hint(name, in_file)
+    local known = {}
+    for _, option in ipairs(options.list) do
+        -- The file cannot name another in its place.
+        known[#known + 1] = option.name ~= "conf" and option.name or nil
+    end
+    return hint(nearest.find(name, known))
+end
+
+-- The same of a variable. What all begin with is no sign of which was meant.
+local function variable_hint(name)
+    local known = {}
+    for i, option in ipairs(options.list) do
+        known[i] = option.name
+    end
+    local near = nearest.find(name:sub(#OURS + 1):lower(), known)
+    return hint(near and options.variable(options.by_name[near]))
 end
 
 --- The variables that look like settings and are none.
@@ -88,7 +92,7 @@ function _M.unknown(environment, more)
         if not (known[name] or OTHERS[name] or _M.is_of_a_service(name, environment[name])) then
             errors[#errors + 1] = ("environment: unknown variable %s%s"):format(
                 name,
-                hint(name, options.variable)
+                variable_hint(name)
             )
         end
     end

@@ -1,55 +1,15 @@
 --- Help and usage of the commands, from the parser of the command line.
 
+local flags = require("cli.options.flags")
+local habits = require("cli.options.habits")
+local hint = require("cli.terminal.hint")
 local nearest = require("sluice.nearest")
 local options = require("cli.options")
 
 local _M = {}
 
+local SETTINGS = "settings"
 local HELP = { ["-h"] = "help", ["--help"] = "help", ["-v"] = "version", ["--version"] = "version" }
-
--- What a value is called, where its type alone says little.
-local ARGNAMES = {
-    boolean = "<on|off>",
-    buffers = "<number size>",
-    cidr_list = "<network,...>",
-    host_list = "<host,...>",
-    integer = "<number>",
-    listen = "<address,...>",
-    log = "<file>",
-    log_format = "<format>",
-    module_list = "<name,...>",
-    name_list = "<name,...>",
-    path_list = "<path,...>",
-    word_list = "<word,...>",
-    words = "<word ...>",
-}
-
---- What a terminal shows of a text of Markdown: without backticks, and a link as the page's path.
--- @tparam string text
--- @treturn string
-function _M.plain(text)
-    return (text:gsub("%[[^%]]*%]%(([%w_./-]+)[^)]*%)", "docs/%1"):gsub("`", ""))
-end
-
---- The name of a setting's value.
--- @tparam table option a row of cli.options
--- @treturn string such as "<on|off>"
-function _M.argname(option)
-    if option.type == "enum" then
-        return "<" .. table.concat(option.values, "|") .. ">"
-    end
-    return ARGNAMES[option.type] or ("<%s>"):format(option.type)
-end
-
---- What a setting does and takes.
--- @tparam table option a row of cli.options
--- @treturn string
-function _M.setting(option)
-    local parts = { option.doc }
-    parts[#parts + 1] = options.limits(option)
-    parts[#parts + 1] = option.default ~= "" and ("Default: %s."):format(option.default) or nil
-    return _M.plain(table.concat(parts, " "))
-end
 
 --- How a command is typed.
 -- @tparam table command of argparse
@@ -73,32 +33,56 @@ local function names_of(parser)
     return names, by_name
 end
 
--- Commands of Kong's that have others' names here.
-local OF_KONG = {
-    config = "`sluice check FILE` is Kong's config parse, `sluice import FILE` config db_import, "
-        .. "`sluice export FILE` config db_export",
-    health = "`sluice status` says whether it runs",
-    migrations = "the store needs none: `sluice start` makes it, and takes an older version's",
-    prepare = "`sluice start` makes what it needs",
-}
-
---- The help of all commands, or of one.
+--- What has help: the commands, and the flags of the settings.
 -- @tparam table parser of the command line
--- @tparam[opt] string name of a command
+-- @treturn {string,...}
+function _M.topics(parser)
+    local names = names_of(parser)
+    names[#names + 1] = SETTINGS
+    return names
+end
+
+-- The setting of a name, which may be spelt as a flag.
+local function find_setting(name)
+    return options.by_name[name:gsub("^%-%-", ""):gsub("-", "_")]
+end
+
+-- What to say of a name that has no help.
+local function unknown(parser, name)
+    if habits.of_command(name) then
+        return ("unknown command '%s'; %s"):format(name, habits.of_command(name))
+    end
+    local settings = {}
+    for i, option in ipairs(options.list) do
+        settings[i] = option.name
+    end
+    local bare = name:gsub("^%-%-", "")
+    local near = nearest.find(bare, _M.topics(parser))
+        or nearest.find(bare:gsub("-", "_"), settings)
+    local more = near and ("did you mean '%s'?"):format(near)
+        or "`sluice help` lists commands, `sluice help settings` settings"
+    return ("there is no command or setting '%s'; %s"):format(name, more)
+end
+
+--- The help of all commands, of one, of the settings, or of one of these.
+-- @tparam table parser of the command line
+-- @tparam[opt] string name of a command or a setting; "settings"; or the flag of a setting
 -- @treturn string|nil
--- @treturn nil|string there is no such command
+-- @treturn nil|string there is nothing of this name
 function _M.text(parser, name)
-    local names, by_name = names_of(parser)
+    if name == SETTINGS then
+        return flags.help()
+    end
+    local _, by_name = names_of(parser)
     local found = name and by_name[name] or not name and parser
     if found then
         return found:get_help() .. "\n"
     end
-    local near = nearest.find(name, names)
-    if OF_KONG[name] then
-        return nil, ("unknown command '%s'; %s"):format(name, OF_KONG[name])
+    local setting = find_setting(name)
+    if setting then
+        return flags.help_of(setting)
     end
-    local hint = near and ("; did you mean '%s'?"):format(near) or "; `sluice help` lists them"
-    return nil, ("unknown command '%s'%s"):format(name, hint)
+    return nil, unknown(parser, name)
 end
 
 --- The command that is meant where the help or the version is asked for by a flag, whatever else is
@@ -107,6 +91,9 @@ end
 -- @treturn {string,...} words to read in their place
 function _M.rewritten(words)
     local command, asked
+    if #words == 2 and words[1] == "help" and words[2]:find("^%-%-%a") and not HELP[words[2]] then
+        return { "help", "--", words[2] }
+    end
     for _, word in ipairs(words) do
         if word == "--" then
             break
@@ -120,30 +107,47 @@ function _M.rewritten(words)
     return asked and { asked } or words
 end
 
--- What to say of a setting that has no flag, or of a flag with a list that is given again.
-local function of_setting(message)
-    local flag = message:match("^unknown option '%-%-([%w_-]+)'")
-    local option = flag and options.by_name[flag:gsub("-", "_")]
+-- What to say of a flag of a habit, of a setting that has no flag, of a flag before the command,
+-- or of a flag with a list that is given again.
+local function of_flag(command, message, words)
+    local letter = message:match("^unknown option '%-([^-])'")
+    if letter then
+        -- argparse takes each flag of one letter for a slip of any other.
+        return habits.of_letter(command, letter, words) or message:match("^[^\n]+")
+    end
+    local name = message:match("^unknown option '%-%-([%w_-]+)'")
+    local option = name and find_setting(name)
     if option and options.is_secret(option) then
-        local line = "%s has no flag, since everybody can see flags; use %s in the environment, "
-            .. "or a line of the settings file"
-        return line:format(option.name, options.variable(option))
+        return flags.no_flag(option)
+    end
+    local behind = name and habits.flags_behind(command, "--" .. name, words)
+    if behind then
+        return "put flags after the command: " .. behind
     end
     local again = message:match("^option '(%-%-[%w-]+)' must be used at most 1 time")
     return again and ("%s is given twice; separate its values by commas"):format(again)
 end
 
+-- What to say of a file that is given to a command which takes none.
+local function of_file(command, message, words)
+    local file = message == "too many arguments" and habits.stray_file(command, words)
+    local line = "%s takes no file as an argument; use --file %s"
+    return file and line:format(command._name, hint.quoted(file))
+end
+
 --- What to say of words that cannot be read.
 -- @tparam table command of argparse that they are of, or the parser of all
 -- @tparam string message argparse's
+-- @tparam {string,...} words of the command line
 -- @treturn {string,...} lines
-function _M.refusal(command, message)
+function _M.refusal(command, message, words)
     local topic = command._parent and " " .. command._name or ""
-    local unknown = message:match("^unknown command '([%w-]+)'")
-    local here = OF_KONG[unknown]
+    local command_name = message:match("^unknown command '([%w-]+)'")
+    local here = command_name and habits.of_command(command_name)
     return {
-        here and ("unknown command '%s'; %s"):format(unknown, here)
-            or of_setting(message)
+        here and ("unknown command '%s'; %s"):format(command_name, here)
+            or of_flag(command, message, words)
+            or of_file(command, message, words)
             or message:gsub("\nDid", "; did"),
         "  " .. command:get_usage():gsub("^U", "u"),
         ("  more:  sluice help%s"):format(topic),

@@ -80,7 +80,8 @@ _M.list = {
         default = "",
         doc = "The declarative configuration (YAML or JSON): services, routes, consumers, plugins. "
             .. "If set, this file is the source of truth and the Admin API is read-only. Empty: "
-            .. "the store in the prefix is the source of truth, and the Admin API changes it.",
+            .. "the store in the prefix is the source of truth, and the Admin API changes it; with "
+            .. "`database = off`, the last `POST /config` is the configuration.",
     },
     {
         name = "declarative_config_string",

@@ -14,7 +14,8 @@ local WITHOUT_PREFIX = { completion = true, help = true, ["nginx-conf"] = true, 
 -- What a shell leaves as it is.
 local PLAIN = "^[%w@%%+=:,./_-]+$"
 
-local program, instance_prefix, given_flags = nil, nil, {}
+local program, instance_prefix, named_prefix = nil, nil, nil
+local given_flags, given_variables = {}, {}
 
 -- Whether both are the same file.
 local function is_same(path, other)
@@ -48,8 +49,9 @@ end
 
 --- Sets the instance that a command is about.
 -- @tparam string|nil prefix that it was given by a flag
-function _M.set_prefix(prefix)
-    instance_prefix = prefix
+-- @tparam[opt] string named that it was given by a flag or the environment
+function _M.set_prefix(prefix, named)
+    instance_prefix, named_prefix = prefix, named or prefix
 end
 
 --- Sets the settings that the command was given by flags.
@@ -58,17 +60,31 @@ function _M.set_flags(flags)
     given_flags = flags
 end
 
+--- Sets the settings that the environment has for this command, and had not when the gateway was
+-- started: who sets them for one command alone has to type them again.
+-- @tparam {table,...} variables of each the name, and its text; nil: it is a secret
+function _M.set_variables(variables)
+    given_variables = variables
+end
+
 --- A command to type in the place of the one that runs, with the same settings, for a line.
 -- @tparam string name such as "restart"
--- @treturn string in backquotes
+-- @treturn string in backquotes; what is behind them names the variables that are secrets
 function _M.instead(name)
+    local words, secrets = {}, {}
+    for _, variable in ipairs(given_variables) do
+        local variable_name, text = variable[1], variable[2]
+        words[#words + 1] = text and ("%s=%s"):format(variable_name, _M.quoted(text))
+        secrets[#secrets + 1] = not text and variable_name or nil
+    end
     -- Here, as a text behind may have what `complete` takes for the end, or for a prefix.
-    local words = { _M.command(name, instance_prefix) }
+    words[#words + 1] = _M.command(name, named_prefix)
     for _, flag in ipairs(given_flags) do
         words[#words + 1] = flag[1]
         words[#words + 1] = flag[2] and _M.quoted(flag[2])
     end
-    return "`" .. table.concat(words, " ") .. "`"
+    local more = #secrets > 0 and (" with %s set"):format(table.concat(secrets, ", ")) or ""
+    return ("`%s`%s"):format(table.concat(words, " "), more)
 end
 
 --- A command as it is typed here.

@@ -202,11 +202,25 @@ end
 
 -- What the configuration comes from.
 local function file_text(found)
-    if found.file == "" then
+    if found.file == "" and found.database == "off" then
+        return "none: the last POST /config is the configuration (database = off)"
+    elseif found.file == "" then
         return "none: the store is the source of truth"
     end
     local replaced = found.file_replaced and " (replaced by POST /config)" or ""
     return ("%s%s"):format(found.file, replaced)
+end
+
+-- Whether clients get certificates at all.
+local function has_tls(found)
+    for _, list in ipairs({ found.proxy_listen, found.admin_listen, found.status_listen }) do
+        for _, address in ipairs(list) do
+            if address:find(" ssl%f[%s%z]") then
+                return true
+            end
+        end
+    end
+    return false
 end
 
 --- What runs, and where to look next.
@@ -254,7 +268,8 @@ function _M.status(found, now)
         lines[#lines + 1] = line
     end
     block(lines, "logs", found.logs)
-    block(lines, "tls", found.certificates and certificate_lines(found.certificates, now) or {})
+    local shown = has_tls(found) and found.certificates
+    block(lines, "tls", shown and certificate_lines(shown, now) or {})
     block(lines, "next", {
         hint.command("get routes", found.prefix),
         hint.command("help") .. "; docs/operations.md",

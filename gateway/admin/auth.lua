@@ -19,12 +19,13 @@
 
 local address = require("sluice.address")
 local sha256 = require("sluice.sha256")
+local text_rules = require("gateway.schema.text")
 local variables = require("gateway.pdk.variables")
 
 local KEY_BYTES = 32
 
--- Longer than any name of an account.
-local MAX_USER = 128
+-- Longer than any name of an account; a path, and what stands before it.
+local MAX_USER, MAX_SOURCE = 128, 4200
 
 local ANYONE = { name = "anyone", can_write = true }
 
@@ -137,14 +138,31 @@ local function caller_of(self, headers)
     return type(text) == "string" and self.callers[index_of(self.key, sha256.hex(text))] or nil
 end
 
--- Who uses the control socket, as it says itself: "control socket (alice as root)".
+-- What a header of our command says; nil where it could be taken for something else.
+local function said(variable, max_bytes)
+    local text = variable:get()
+    local is_line = text
+        and #text <= max_bytes
+        and text:find("^[%w%p][%w%p\128-\255 ]*$")
+        and text_rules.utf8(text)
+    return is_line and text or nil
+end
+
+-- Where it says that a configuration comes from: a file, or a setting that has the text. No name of
+-- a token reads so.
+local function said_source()
+    local text = said(variables.http_sluice_source, MAX_SOURCE)
+    local is_one = text
+        and (text:find("^file /") or text:lower():find("declarative.config.string$"))
+    return is_one and text or nil
+end
+
+-- Who uses the control socket, as it says itself: "control socket (alice as root)", or with the
+-- file that is loaded, "file /etc/sluice/sluice.yaml (alice)".
 local function socket_caller()
-    local user = variables.http_sluice_user:get()
-    local is_name = user and #user <= MAX_USER and user:find("^[%w%p][%w%p ]*$")
-    return {
-        name = is_name and ("control socket (%s)"):format(user) or "control socket",
-        can_write = true,
-    }
+    local user = said(variables.http_sluice_user, MAX_USER)
+    local name = said_source() or "control socket"
+    return { name = user and ("%s (%s)"):format(name, user) or name, can_write = true }
 end
 
 --- Checks the request that is being answered, before anything else of it is read.

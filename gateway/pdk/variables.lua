@@ -20,6 +20,7 @@ local NAMES = {
     "hostname",
     "http_accept",
     "http_content_type",
+    "http_sluice_source",
     "http_sluice_user",
     "http_x_forwarded_proto",
     "realip_remote_addr",

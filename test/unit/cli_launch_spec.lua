@@ -32,6 +32,10 @@ describe("the end of a gateway", function()
         return pids
     end
 
+    function stubs.has_ended(pid)
+        return not is_there(pid)
+    end
+
     function stubs.alive(pid)
         return is_there(pid)
     end

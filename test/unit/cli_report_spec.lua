@@ -27,3 +27,49 @@ describe("what status says to programs", function()
         assert.equal(#text, #report.json(found))
     end)
 end)
+
+describe("what status says to people", function()
+    local function said(more)
+        local found = {
+            prefix = "/p",
+            pid = 2,
+            uptime_s = 1,
+            version = "1",
+            file = "",
+            database = "local",
+            proxy_listen = { "127.0.0.1:8000" },
+            admin_listen = { "127.0.0.1:8001" },
+            status_listen = {},
+            logs = {},
+            workers = { ready = { 3 }, draining = {} },
+            certificates = { list = {}, self_signed_expires = 86400 },
+        }
+        for name, value in pairs(more) do
+            found[name] = value
+        end
+        return table.concat(report.status(found, 0), "\n") .. "\n"
+    end
+
+    it("has certificates where a listener has TLS", function()
+        local line = "\ntls      all names: self-signed, until 1970-01-02 (1 day)\n"
+        assert.is_nil(said({}):find("self-signed", 1, true))
+        for _, name in ipairs({ "proxy_listen", "admin_listen", "status_listen" }) do
+            local text = said({ [name] = { "127.0.0.1:1", "127.0.0.1:2 ssl http2" } })
+            assert.is_truthy(text:find(line, 1, true), text)
+        end
+    end)
+
+    it("names what the configuration comes from", function()
+        for line, more in pairs({
+            ["none: the store is the source of truth"] = {},
+            ["none: the last POST /config is the configuration (database = off)"] = {
+                database = "off",
+            },
+            ["/a.yaml"] = { database = "off", file = "/a.yaml" },
+            ["/a.yaml (replaced by POST /config)"] = { file = "/a.yaml", file_replaced = true },
+        }) do
+            local text = said(more)
+            assert.is_truthy(text:find("\nfile     " .. line .. "\n", 1, true), text)
+        end
+    end)
+end)

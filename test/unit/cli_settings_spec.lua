@@ -116,6 +116,16 @@ describe("cli.options.settings", function()
             "environment: unknown variable SLUICE_PROXY_LISTN; did you mean SLUICE_PROXY_LISTEN?",
             "environment: unknown variable SLUICE_XYZ (docs/config.md lists them)",
         }, errors)
+        for name, setting in pairs({ CONFF = "CONF", WORKRS = "WORKERS" }) do
+            _, errors = resolve({ environment = { ["SLUICE_" .. name] = "1" } })
+            local said = "environment: unknown variable SLUICE_%s; did you mean SLUICE_%s?"
+            assert.same({ said:format(name, setting) }, errors)
+        end
+        for _, name in ipairs({ "HOST", "LOG", "MODE", "PORT", "TOKEN" }) do
+            _, errors = resolve({ environment = { ["SLUICE_" .. name] = "1" } })
+            local said = "environment: unknown variable SLUICE_%s (docs/config.md lists them)"
+            assert.same({ said:format(name) }, errors, "the prefix is no likeness")
+        end
         _, errors = resolve({
             file = "vault_env = SLUICE_DB_PASSWORD",
             environment = {
@@ -404,6 +414,9 @@ describe("cli.options.settings", function()
         local found, errors = resolve({ file = "prefx = /p", only = only })
         assert.is_nil(found)
         assert.same({ FILE .. ":1: unknown setting 'prefx'; did you mean prefix?" }, errors)
+        found, errors = resolve({ file = "conff = x" })
+        assert.is_nil(found)
+        assert.same({ FILE .. ":1: unknown setting 'conff' (docs/config.md lists them)" }, errors)
         found, errors = resolve({ environment = { SLUICE_PREFX = "/p" }, only = only })
         assert.is_nil(found)
         assert.same({

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-import pwd
 import subprocess
 import threading
 from pathlib import Path
@@ -115,8 +114,10 @@ def test_tokens_are_added_replaced_and_removed(gateway: Start) -> None:
 def test_who_has_written_is_named(gateway: Start) -> None:
     running = gateway(None, audit_log="logs/audit.log", admin_token="correct-horse-battery")
     ci, reader = add(running, "ci", "--role", "write"), add(running, "grafana")
-    for each in (ci, reader, "correct-horse-battery", "nobodys-token-at-all"):
-        send(running, "PUT", "/services/a", headers=with_token(each), json={"host": each[:9]})
+    tokens = (ci, reader, "correct-horse-battery", "nobodys-token-at-all")
+    for i, each in enumerate(tokens):
+        body = {"host": f"127.0.0.{i + 1}"}
+        send(running, "PUT", "/services/a", headers=with_token(each), json=body)
     history = send(running, "GET", "/history", headers=with_token(reader)).json()["data"]
     assert [each["by"] for each in history] == ["admin_token from 127.0.0.1", "ci from 127.0.0.1"]
     assert "ci from 127.0.0.1" in running.command("history").stdout
@@ -129,36 +130,6 @@ def test_who_has_written_is_named(gateway: Start) -> None:
         ("admin_token", 200),
         ("-", 401),
     ]
-
-
-def test_who_types_a_command_is_named_and_nobody_by_others(gateway: Start) -> None:
-    running = gateway(None, audit_log="logs/audit.log")
-    own = pwd.getpwuid(os.geteuid()).pw_name
-    for i, name in enumerate(("alice", own, "a\r\nX-Evil: 1", "b" * 200)):
-        subprocess.run(
-            [str(COMMAND), "apply", "-", "--json"],
-            env=running.environment() | {"SUDO_USER": name},
-            input=f'_format_version: "3.0"\nconsumers: [{{username: "u{i}"}}]\n',
-            check=True,
-            text=True,
-            capture_output=True,
-            timeout=COMMAND_SECONDS,
-        )
-    headers = {"Sluice-User": "mallory"}
-    assert send(running, "PUT", "/consumers/bob", json={}, headers=headers).is_success
-    expected = [
-        "anyone from 127.0.0.1",
-        "control socket",
-        f"control socket ({own})",
-        f"control socket ({own})",
-        f"control socket (alice as {own})",
-    ]
-    entries = send(running, "GET", "/history").json()["data"]
-    assert [entry["by"] for entry in entries] == expected
-    audit = Path(running.settings["prefix"]) / "logs" / "audit.log"
-    wait_until(lambda: len(audit.read_text().splitlines()) == len(expected), "the entries")
-    lines = [json.loads(line)["by"] for line in audit.read_text().splitlines()]
-    assert lines == ["anyone", *expected[1:]][::-1]
 
 
 def test_a_reader_sees_no_secret(gateway: Start) -> None:

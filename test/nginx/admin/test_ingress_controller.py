@@ -287,6 +287,8 @@ def test_no_history_is_kept_of_pushes(start: Start, upstream: Upstream) -> None:
             assert controller.update(shop(upstream, count)) == [201]
     assert send(running, "GET", "/history").json()["data"] == []
     assert "database = off" in running.command("history").stdout
+    said = "file     none: the last POST /config is the configuration (database = off)\n"
+    assert said in running.command("status").stdout
 
 
 @pytest.fixture

@@ -285,7 +285,7 @@ def test_the_way_back_is_shown_before_it_is_gone(gateway: Start, upstream: Upstr
     succeed(running, "import", before)
     succeed(running, "import", after)
     origin, *lines = succeed(running, "history", "2")
-    assert re.match(r"revision 2, \S+ \S+ by control socket \(", origin)
+    assert re.match(rf"revision 2, \S+ \S+ by file {re.escape(after)} \(", origin)
     was = changes(lines)
     assert was == [*CHANGES, "+ route new of service orders", "1 created, 4 changed, 1 deleted"]
     back = succeed(running, "rollback", "1", "--dry-run")

@@ -53,6 +53,7 @@ def test_bash(script: Path) -> None:
     assert complete(script, "timers", "--so") == ["--sort"]
     assert complete(script, "completion", "z") == ["zsh"]
     assert complete(script, "help", "rel") == ["reload"]
+    assert complete(script, "help", "sett") == ["settings"]
     assert complete(script, "start", "--no-f") == ["--no-file"]
     assert complete(script, "start", "--admin-secrets", "") == ["show", "hide"]
     assert complete(script, "reload", "--ask-client-certificate", "o") == ["on", "off"]

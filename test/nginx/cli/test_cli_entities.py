@@ -378,7 +378,8 @@ def test_deletes_all_or_none(running: Gateway, client: Client) -> None:
     client.must(200, "PUT", "/consumers/alice")
     client.must(201, "POST", "/consumers/alice/key-auth", {"key": "alices-secret"})
     assert refuse(running, "delete", "services", "a", "nope") == [
-        "sluice: there is no nope in services"
+        "sluice: there is no nope in services",
+        "sluice: nothing was deleted",
     ]
     assert refuse(running, "delete", "services", "a", "c") == [
         "sluice: service c stays: route r of service c refers to it",

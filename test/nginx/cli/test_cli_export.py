@@ -37,6 +37,8 @@ def test_any_character_comes_back(instance: Instance, ending: str) -> None:
     assert json.loads(before)["plugins"][0]["config"]["body"] == body
     instance.succeed("import", str(exported))
     assert instance.succeed("export", "-") == before
+    if ending == "yaml":
+        assert instance.succeed("export", "--yaml", "-") == exported.read_text()
     instance.file.write_bytes(exported.read_bytes())
     instance.succeed("start")
     assert instance.succeed("diff", str(exported)).startswith("no changes, ")

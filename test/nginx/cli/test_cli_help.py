@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from admin_client import Client
 
 from certificates import make
-from instance import SECONDS, Instance
+from instance import AS_ROOT, SECONDS, Instance
 from processes import ran
 from sluice import COMMAND, ROOT, Gateway
 
@@ -25,7 +26,7 @@ COMMANDS = {
     "events": [],
     "export": [],
     "get": ["routes"],
-    "help": [],
+    "help": ["start"],
     "history": [],
     "import": ["none.yaml"],
     "nginx-conf": [],
@@ -93,7 +94,7 @@ def test_help_is_the_same_however_it_is_asked_for(name: str) -> None:
 def test_help_of_nothing_is_wrong_use() -> None:
     done = sluice("help", "strat")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "sluice: unknown command 'strat'; did you mean 'start'?\n"
+    assert done.stderr == "sluice: there is no command or setting 'strat'; did you mean 'start'?\n"
     assert sluice("strat", "-h").stderr == done.stderr
 
 
@@ -130,6 +131,25 @@ def test_exit_codes_where_nothing_runs(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.skipif(not AS_ROOT, reason="needs root to hide the other processes of the machine")
+def test_exit_codes_on_a_machine_where_nothing_runs(tmp_path: Path) -> None:
+    """No gateway at all, nothing in the default prefix, and no prefix named."""
+    lines = [shlex.join([str(COMMAND), name, *words]) for name, words in COMMANDS.items()]
+    script = "mount -t proc proc /proc; mount -t tmpfs none /var/lib\n"
+    script += "".join(f"{line} >/dev/null; echo $? $(ls -d /var/lib/*)\n" for line in lines)
+    command = ["unshare", "--pid", "--fork", "--mount", "sh", "-c", script]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+    done = ran(command, env=clean, cwd=tmp_path)
+    codes = dict(zip(COMMANDS, done.stdout.splitlines(), strict=True))
+    expected = {
+        name: "3" if name in documented(3) else "0" if name in NO_FAILURE else "1"
+        for name in COMMANDS
+    }
+    assert codes == expected, done.stderr
+    start = f"sluice: not running in /var/lib/sluice; `{COMMAND} start` starts a gateway there"
+    assert start in done.stderr.splitlines()
+
+
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - WITHOUT_SETTINGS))
 def test_a_bad_setting_is_wrong_use(name: str, tmp_path: Path) -> None:
     done = sluice(name, *COMMANDS[name], "--conf", str(tmp_path / "missing.conf"), cwd=tmp_path)
@@ -157,7 +177,7 @@ def test_commands_that_run_nothing_say_what_runs(instance: Instance) -> None:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Gateway]:
-    with Gateway(None) as gateway:
+    with Gateway(None, tls="ssl") as gateway:
         yield gateway
 
 
@@ -221,10 +241,10 @@ def test_certificates_are_shown_with_their_names(running: Gateway, client: Clien
 
 def test_who_names_a_plugin_as_no_entity_is_told_how(running: Gateway, client: Client) -> None:
     client.must(201, "POST", "/plugins", {"name": "key-auth", "instance_name": "mine"})
-    for command in ("get", "delete"):
-        assert run(running, command, "plugins", "key-auth", code=1) == [
-            "sluice: there is no key-auth in plugins; name a plugin by its id or instance_name"
-        ]
+    absent = "sluice: there is no key-auth in plugins; name a plugin by its id or instance_name"
+    assert run(running, "get", "plugins", "key-auth", code=1) == [absent]
+    nothing = "sluice: nothing was deleted"
+    assert run(running, "delete", "plugins", "key-auth", code=1) == [absent, nothing]
     run(running, "delete", "plugins", "mine", "--yes")
 
 
@@ -239,7 +259,8 @@ def test_delete_takes_names_with_their_kinds(running: Gateway, client: Client) -
     ):
         assert said in run(running, *words, code=2)[0]
     assert run(running, "delete", "consumers/a", "services/none", code=1) == [
-        "sluice: there is no none in services"
+        "sluice: there is no none in services",
+        "sluice: nothing was deleted",
     ]
     *said, count = run(running, "delete", "consumer/a", "service/web")
     assert said == ["- consumer a", "- service web"]
@@ -392,16 +413,19 @@ def test_a_start_says_what_the_last_one_had(instance: Instance) -> None:
     )
 
 
-def test_from_a_file_to_the_store_and_back(instance: Instance) -> None:
-    """As the refusals say."""
+@pytest.mark.parametrize("verb", ["restart", "reload"])
+def test_from_a_file_to_the_store_and_back(instance: Instance, verb: str) -> None:
+    """As the refusals say; a reload once looked for a file without a name, each time."""
     instance.succeed("start")
     said = instance.refuse("delete", "services/one")[0]
     assert said.startswith("sluice: read-only: this instance is configured from a file; edit the ")
     assert instance.hint("reload") in said
     assert instance.hint("restart --no-file") in said
     services = instance.succeed("get", "services")
-    instance.succeed("restart", "--no-file")
+    said = instance.succeed(verb, "--no-file")
+    assert f"~ setting file: {instance.file} -> (unset)" in said
     assert instance.status()["file"] == ""
+    assert instance.succeed("reload").startswith("nothing has changed; ")
     assert instance.succeed("get", "services") == services
     instance.succeed("reload", "--new-workers")
     assert instance.status()["file"] == ""

@@ -279,8 +279,17 @@ def give_folder(instance: Instance) -> None:
 def mount_read_only(instance: Instance) -> None:
     """What is open stays as it was."""
     folder = store(instance).parent
-    subprocess.run(["mount", "--bind", folder, folder], check=True)
-    subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+
+    def is_read_only() -> bool:
+        """Not while something that was opened in between is written to."""
+        subprocess.run(["mount", "--bind", folder, folder], check=True)
+        command = ["mount", "-o", "remount,bind,ro", folder]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode != 0:
+            unmount(instance)
+        return done.returncode == 0
+
+    wait_until(is_read_only, "the folder to be read-only")
 
 
 def unmount(instance: Instance) -> None:

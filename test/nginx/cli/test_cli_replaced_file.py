@@ -8,7 +8,7 @@ import httpx
 
 from instance import ONE, TWO, Instance
 from upstream import Upstream
-from wire import DEADLINE
+from wire import DEADLINE, wait_until
 
 SAME = "nothing has changed; no worker was replaced (--new-workers replaces them)\n"
 REPLACED = " (replaced by POST /config)"
@@ -79,3 +79,31 @@ def test_reload_brings_the_file_back_that_a_post_has_replaced(instance: Instance
         instance.succeed("reload")
         assert json.loads(instance.succeed("reload", "--dry-run", "--json"))["entities"] == []
         assert instance.status()["file_replaced"] is False
+
+
+def test_an_upgrade_shows_a_changed_file_and_keeps_what_was_posted(instance: Instance) -> None:
+    with Upstream() as upstream:
+        instance.file.write_text(ONE.format(url=upstream.url))
+        instance.succeed("start")
+        instance.file.write_text(TWO.format(url=upstream.url))
+        _, *said, _ = instance.succeed("upgrade", "--watch", "0.2").splitlines()
+        assert {"- route one of service one", "+ route two of service two"} <= set(said)
+        post(instance, ONE.format(url=upstream.url))
+        wait_until(lambda: "former" not in instance.status(), "the old nginx to leave")
+        done = instance.run("upgrade", "--watch", "0.2")
+        assert (done.returncode, done.stderr) == (
+            0,
+            f"sluice: warning: {instance.file} was replaced by POST /config, which stays; "
+            f"{instance.hint('reload')} loads the file\n",
+        )
+        assert (instance.get("/one"), instance.get("/two")) == (200, 404)
+        instance.succeed("reload", "--yes")
+        assert (instance.get("/one"), instance.get("/two")) == (404, 200)
+        # One that the command names is asked for.
+        other = instance.folder / "other.yaml"
+        other.write_text(ONE.format(url=upstream.url))
+        post(instance, TWO.format(url=upstream.url) + "_info: {}\n")
+        wait_until(lambda: "former" not in instance.status(), "the old nginx to leave")
+        said = instance.succeed("upgrade", "--watch", "0.2", file=str(other)).splitlines()
+        assert f"~ setting file: {instance.file} -> {other}" in said
+        assert (instance.get("/one"), instance.get("/two")) == (200, 404)

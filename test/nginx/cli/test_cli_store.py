@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pwd
 import re
 import shutil
 import stat
@@ -30,6 +31,36 @@ consumers:
 def image_dir(instance: Instance) -> Path:
     """Where the images of the last start are."""
     return Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
+
+
+def test_the_history_names_a_file_and_who_loads_it(instance: Instance) -> None:
+    """However it is loaded: by import, start or reload, and whether the gateway runs or not."""
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    url = "http://127.0.0.1:9"
+    one, two = instance.folder / "one.yaml", instance.folder / "two.yaml"
+    one.write_text(ONE.format(url=url))
+    two.write_text(TWO.format(url=url))
+    instance.succeed("start", file="")
+    instance.succeed("import", str(two))
+    instance.succeed("quit")
+    instance.succeed("import", "one.yaml")
+    instance.file.write_text(one.read_text())
+    instance.succeed("start")
+    instance.file.write_text(two.read_text())
+    instance.succeed("reload")
+    instance.succeed("quit")
+    instance.file.write_text(one.read_text())
+    instance.succeed("start")
+    instance.succeed("restart", "--no-file")
+    instance.succeed("delete", "routes", "one")
+    entries = json.loads(instance.succeed("history", "--json"))
+    assert [each["by"] for each in entries] == [
+        f"control socket ({user})",
+        f"file {instance.file} ({user})",
+        f"file {instance.file} ({user})",
+        f"file {one} ({user})",
+        f"file {two} ({user})",
+    ]
 
 
 def test_import_export_diff_and_backup_while_it_runs_and_while_not(instance: Instance) -> None:

@@ -59,11 +59,12 @@ def upgrade(running: Gateway, *arguments: str) -> subprocess.CompletedProcess[st
     return running.command("upgrade", *(arguments or ("--watch", "0.3")))
 
 
-def succeed(running: Gateway) -> int:
-    """The pid of the new master."""
+def succeed(running: Gateway, warns: str = "") -> int:
+    """The pid of the new master; `warns`: the end of what is said of the file."""
     old = running.master()
     done = upgrade(running)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith(warns) if warns else done.stderr == ""
     assert done.stdout.startswith("upgraded to sluice ")
     assert done.stdout.endswith(f"(pid {running.master()}); pid {old} finishes its requests\n")
     assert running.master() != old
@@ -110,7 +111,9 @@ def test_no_request_fails(gateway: Start, upstream: Upstream, binary: Binary, la
     with Traffic(running) as traffic, kept_alive(running, upstream, 3) as clients:
         for number in range(2, 5):
             old = running.master()
-            succeed(running)
+            # What the one before has posted stays.
+            succeed(running, "loads the file\n" if number > 2 else "")
+            assert versions(running) == {str(number - 1)}
             assert post(running, document(versioned(upstream, number))).status_code == 201
             # Until then it may let in who connects, and it serves what it had.
             wait_until(lambda old=old: gone(old), "the old nginx to leave")

@@ -15,6 +15,7 @@ from ports import Ports
 
 import certificates
 import guard
+from instance import Instance
 from sluice import COMMAND, ROOT, Gateway, Start, sanitizers
 from upstream import Exchange, Upstream
 
@@ -22,7 +23,7 @@ from upstream import Exchange, Upstream
 NOT_RUN = {
     r".*: apt install \./sluice_": "changes the system: `make deb` does it on bare ones",
     r".*: (make run|make test)$": "`make platforms` does what README says on bare systems",
-    r".*: install -d -o sluice": "needs root and the user of the package",
+    r".*: install (-d -o|-m 640 -g) sluice": "needs root and the user of the package",
     r".*: podman ": "needs podman: test_container*.py run what is in the image",
     r"service\.md: systemctl": "needs systemd: test_supervised.py has a supervisor of its own",
     r"operations\.md: sluice upgrade$": "needs another version: test_cli_upgrade.py has one",
@@ -33,6 +34,10 @@ NOT_RUN = {
     r"benchmarks\.md: ": "takes hours: the lab has tests of its own (test/bench)",
     r"testing\.md: (make|scripts/setup|python3|go|git clone|test/suites/|h2spec) ?": "runs tests",
 }
+
+
+TO_A_FILE = ("operations.md", "From the store to a file")
+"""A chapter after which the Admin API is read-only: it has a gateway of its own."""
 
 
 def who_runs(command: Command) -> str | None:
@@ -49,6 +54,8 @@ def who_runs(command: Command) -> str | None:
         return "test_admin_docs.py"
     if (command.page, command.chapter) == ("operations.md", "Finding out"):
         return "test_recipes.py"
+    if (command.page, command.chapter) == TO_A_FILE:
+        return "test_from_the_store_to_a_file"
     return None
 
 
@@ -77,6 +84,7 @@ class Session:
         self._write(
             own / "systemctl",
             'case "$*" in "stop sluice") exec sluice quit ;; "start sluice") exec sluice start ;;\n'
+            '"restart sluice") exec sluice restart ;;\n'
             '"enable --now sluice") exec sluice status ;; *) exit 1 ;; esac',
         )
         self.environment = environment | {
@@ -187,6 +195,36 @@ def test_operations(gateway: Start, upstream: Upstream) -> None:
         "sluice.json",
     }
     assert running.get("/shop").text == "served\n"
+
+
+def test_from_the_store_to_a_file(instance: Instance, upstream: Upstream) -> None:
+    """As the page says: what the store has is the file's then; an edit of it is loaded."""
+    upstream.handler = ok
+    folder = instance.folder
+    (folder / "sluice.conf").write_text("")
+    named = {"conf": folder / "sluice.conf", "prefix": instance.prefix, "workers": 1}
+    listens = {"proxy_listen": instance.proxy_port, "admin_listen": instance.admin_port}
+    named |= {name: f"127.0.0.1:{port}" for name, port in listens.items()}
+    own = {f"SLUICE_{name.upper()}": str(value) for name, value in named.items()}
+    reader = Session(folder, {"/etc/sluice": str(folder)}, instance.environment | own)
+    admin = f"http://127.0.0.1:{instance.admin_port}"
+    put = f"curl -X PUT {admin}/services/shop"
+    reader.run(
+        [
+            "sluice start",
+            f"{put} -d url={upstream.url}",
+            f"{put}/routes/shop -d 'paths[]=/shop'",
+        ]
+    )
+    chapter = [command for command in ALL if (command.page, command.chapter) == TO_A_FILE]
+    said = reader.run([command.line for command in chapter if not reason(command)])
+    assert "no changes, 2 unchanged" in said
+    assert f"~ setting file: (unset) -> {folder}/sluice.yaml" in said
+    assert instance.get("/shop") == 200
+    assert "operation unsupported" in reader.run([f"curl --no-fail -X DELETE {admin}/routes/shop"])
+    instance.file.write_text(instance.file.read_text().replace("- /shop", "- /new"))
+    reader.run(["sluice reload"])
+    assert (instance.get("/shop"), instance.get("/new")) == (404, 200)
 
 
 def test_admin(gateway: Start, upstream: Upstream) -> None:

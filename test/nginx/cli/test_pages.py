@@ -20,6 +20,7 @@ MASKS = (
     (re.compile(r"\bin \d+ ms\b"), "in N ms"),
     # The width of a column.
     (re.compile(r"control socket \([^)]*\) *"), "control socket (USER) "),
+    (re.compile(r"file \S*/(\S+) \([^)]*\) *"), r"file \1 (USER) "),
     (re.compile(r"\bwho +what$", re.MULTILINE), "who what"),
 )
 

@@ -3,13 +3,53 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from sluice import Start, proxying
+from processes import ran
+from sluice import ROOT, Start, proxying
 from upstream import Upstream
 from wire import DEADLINE, ClosedEarly, wait_until
+
+HEADLESS = """
+import ctypes, os, sys, threading
+threading.Thread(target=lambda: os._exit(0 if sys.stdin.readline() else 1)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""Its first thread has ended, as a killed worker's has while another waits for the disk."""
+
+ENDED = """
+for _, pid in ipairs(arg) do print(require("cli.instance.process").has_ended(tonumber(pid))) end
+"""
+
+
+def test_a_process_is_there_until_all_its_threads_have_ended(tmp_path: Path) -> None:
+    """It holds what it had open: a store that another start waits for."""
+    script = tmp_path / "ended.lua"
+    script.write_text(ENDED)
+
+    def ended(*pids: int) -> list[str]:
+        paths = "./?.lua;./?/init.lua;./lib/?.lua;./lib/?/init.lua;;"
+        command = [os.environ.get("SLUICE_LUAJIT", "luajit"), script, *map(str, pids)]
+        return ran(command, cwd=ROOT, env=os.environ | {"LUA_PATH": paths}).stdout.split()
+
+    def state() -> str:
+        return Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2][0]
+
+    with subprocess.Popen(
+        [sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, text=True
+    ) as child:
+        wait_until(lambda: state() == "Z", "the first thread to end")
+        assert ended(child.pid, os.getpid()) == ["false", "false"]
+        child.stdin.write("end\n")
+        child.stdin.flush()
+        wait_until(lambda: len(os.listdir(f"/proc/{child.pid}/task")) == 1, "the other thread")
+        assert ended(child.pid) == ["true"]
+    assert child.returncode == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

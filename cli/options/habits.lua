@@ -1,0 +1,154 @@
+--- What is typed by habit of nginx, Kong and others, and what does the same here.
+
+local hint = require("cli.terminal.hint")
+
+local _M = {}
+
+local GET = "`sluice get` lists entities, `sluice get KIND NAME` shows one"
+local CHECK = "`sluice check FILE` checks a declarative file"
+local APPLY = "`sluice apply FILE` creates and updates entities"
+
+-- Commands that have others' names here; the first four are Kong's.
+local COMMANDS = {
+    config = "`sluice check FILE` is Kong's config parse, `sluice import FILE` config db_import, "
+        .. "`sluice export FILE` config db_export",
+    health = "`sluice status` says whether it runs",
+    migrations = "the store needs none: `sluice start` makes it, and takes an older version's",
+    prepare = "`sluice start` makes what it needs",
+    list = GET,
+    ls = GET,
+    describe = GET,
+    show = GET,
+    validate = CHECK,
+    test = CHECK,
+    lint = CHECK,
+    create = APPLY,
+    add = APPLY,
+    update = APPLY,
+    sync = "`sluice import FILE` makes the store what the file is",
+    dump = "`sluice export FILE` writes the store to a file",
+    logs = "`sluice status` names error.log and access.log",
+}
+
+-- Flags of nginx's that are typed here, and what does the same.
+local OF_NGINX = {
+    c = "--conf names the settings file",
+    e = "--error-log names the error log",
+    g = "`sluice help settings` lists what can be set",
+    p = "--prefix names the directory of the instance",
+    s = "its signals are `sluice stop`, `sluice quit`, `sluice reload` and `sluice reopen`",
+    t = "`sluice check` checks the settings and the declarative file",
+    T = "the configuration of nginx is nginx.conf in the prefix",
+    V = "`sluice version` shows the version, `sluice status` that of nginx",
+}
+
+-- Flags of others': letter, the argument or flag that a command has to take, and what to type.
+local OF_OTHERS = {
+    { "f", "path", "-f is not needed; use `sluice %s FILE`" },
+    { "f", "declarative", "-f is not needed; use `sluice %s FILE`" },
+    { "f", "names", "%s reads no file; use `sluice delete KIND NAME...`" },
+    { "f", "--file", "unknown option '-f'; use --file" },
+    { "n", "--size", "unknown option '-n'; use --size" },
+    { "n", "--top", "unknown option '-n'; use --top" },
+    { "o", "--json", "unknown option '-o'; use --json" },
+}
+
+local function find_flag(command, name)
+    for _, flag in ipairs(command._options) do
+        for _, alias in ipairs(flag._aliases) do
+            if alias == name then
+                return flag
+            end
+        end
+    end
+    return nil
+end
+
+local function takes(command, name)
+    for _, argument in ipairs(command._arguments) do
+        if argument._name == name then
+            return true
+        end
+    end
+    return find_flag(command, name) ~= nil
+end
+
+-- The word behind one of the command line.
+local function word_after(words, word)
+    for i, each in ipairs(words) do
+        if each == word then
+            return words[i + 1]
+        end
+    end
+    return nil
+end
+
+--- What does here what another program's command does.
+-- @tparam string name
+-- @treturn string|nil
+function _M.of_command(name)
+    return COMMANDS[name]
+end
+
+--- What does here what a flag of one letter does elsewhere.
+-- @tparam table command of argparse
+-- @tparam string letter
+-- @tparam {string,...} words of the command line
+-- @treturn string|nil a line
+function _M.of_letter(command, letter, words)
+    if OF_NGINX[letter] then
+        local line = ("-%s is a flag of nginx; here, %s"):format(letter, OF_NGINX[letter])
+        local value = letter == "c" and word_after(words, "-c") or ""
+        if value:find("%f[^/%z]kong%.conf$") then
+            line = ("%s; `sluice kong start -c %s` reads Kong's"):format(line, hint.quoted(value))
+        end
+        return line
+    end
+    for _, habit in ipairs(OF_OTHERS) do
+        if habit[1] == letter and takes(command, habit[2]) then
+            return habit[3]:format(command._name)
+        end
+    end
+    return nil
+end
+
+--- The command line with its flags behind the command.
+-- @tparam table parser of the command line
+-- @tparam string flag that stands before the command
+-- @tparam {string,...} words of the command line
+-- @treturn string|nil a command; nil where none follows that has this flag
+function _M.flags_behind(parser, flag, words)
+    for i, word in ipairs(words) do
+        for _, command in ipairs(parser._commands) do
+            if word == command._name and find_flag(command, flag) then
+                local line = { "sluice", word }
+                for j, other in ipairs(words) do
+                    line[#line + 1] = j ~= i and hint.quoted(other) or nil
+                end
+                return ("`%s`"):format(table.concat(line, " "))
+            end
+        end
+    end
+    return nil
+end
+
+--- The file that is given to a command that takes one by --file alone.
+-- @tparam table command of argparse
+-- @tparam {string,...} words of the command line
+-- @treturn string|nil
+function _M.stray_file(command, words)
+    if #command._arguments > 0 or not find_flag(command, "--file") then
+        return nil
+    end
+    local is_value = false
+    for _, word in ipairs(words) do
+        local flag = word:find("^%-") and find_flag(command, word)
+        if not is_value and not word:find("^%-") and word:find("[./]") then
+            return word
+        end
+        is_value = flag and flag._maxargs > 0
+    end
+    return nil
+end
+
+return _M
