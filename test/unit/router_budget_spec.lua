@@ -154,7 +154,8 @@ describe("router: the budget of a request", function()
         local slow = "(?J)" .. ("(?<a>)"):rep(99) .. ("\\k<a>"):rep(600)
         local routes = {}
         for i = 1, 15 do
-            routes[i] = { paths = { "~/x/" .. slow .. i .. "$" } }
+            -- Told apart before what is slow: only compiling is to be dear.
+            routes[i] = { paths = { "~/x/(?:" .. i .. ")" .. slow .. "$" } }
         end
         local compiled = assert(core_router.new(routes, numbers(#routes)))
         local words = {}

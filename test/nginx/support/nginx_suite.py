@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import certifi
 import evidence
 import interrupts
 import pytest
@@ -22,7 +23,7 @@ import guard
 from events_nginx import Events
 from images_nginx import Images
 from instance import Instance, Instances
-from sluice import ROOT, Config, Gateway, Start
+from sluice import A_CA, ROOT, Config, Gateway, Start
 from timer_nginx import Timers
 from upstream import Upstream
 
@@ -35,6 +36,8 @@ def pytest_sessionstart() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     interrupts.restore()
+    # Each client of httpx loads the authorities of the world, for 20 ms. The tests trust none.
+    certifi.where = lambda: A_CA
     config.pluginmanager.register(Failures(config))
     config.pluginmanager.register(soaks)
 

@@ -150,14 +150,17 @@ class Gateway:
 
     def stop(self, how: str = "stop") -> None:
         """Stops it (`how`: the command) and waits until its processes are gone."""
-        if self._client:
-            self._client.close()
-            self._client = None
+        client, self._client = self._client, None
+        if client:
+            client.close()
         if not self.started:
             return
         self.started = False
         Gateway.live.remove(self)
         master = self.master()
+        if client:  # else a retiring worker may end before it sees that: nginx alerts of the socket
+            with contextlib.suppress(AssertionError):
+                wait_until(lambda: not self.retiring(), "old workers to leave", LINE_SECONDS)
         if self._ends_from is not None and self._is_alone(master):
             os.kill(master, signal.SIGTERM)
         else:
