@@ -150,6 +150,11 @@ _M.rest = {
         type = "counter",
         help = "Requests of routes or services without series of their own (see metrics_series).",
     }),
+    one("counts", "unmatched", {
+        name = "sluice_http_unmatched_requests",
+        type = "counter",
+        help = "Requests that no route matches: answered 404, save by a global plugin.",
+    }),
     one("counts", "unrouted", {
         name = "sluice_http_unrouted_requests",
         type = "counter",

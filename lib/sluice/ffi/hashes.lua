@@ -17,7 +17,7 @@ return {
     ["gateway/changed"] = 2640248548,
     ["gateway/image"] = 1740500759,
     ["gateway/log"] = 2114667993,
-    ["gateway/metrics"] = 3340459603,
+    ["gateway/metrics"] = 1875249569,
     ["gateway/plugin"] = 232324990,
     ["gateway/process"] = 1513035158,
     ["gateway/proxy"] = 4143295983,

@@ -31,6 +31,7 @@ local COUNTS = {
     pool_closed = "POOL_CLOSED",
     unnamed = "UNNAMED",
     unrouted = "UNROUTED",
+    unmatched = "UNMATCHED",
     timer_runs = "TIMER_RUNS",
     timer_failures = "TIMER_FAILURES",
     pool_idle = "POOL_IDLE",

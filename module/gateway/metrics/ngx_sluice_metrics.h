@@ -79,7 +79,8 @@ typedef enum {
     SLUICE_METRICS_PROXY_PROTOCOL_MALFORMED,   /* a header that is no such, */
     SLUICE_METRICS_PROXY_PROTOCOL_OVERSIZED,   /* too large, */
     SLUICE_METRICS_PROXY_PROTOCOL_CUT,         /* or not whole in time */
-    SLUICE_METRICS_UNROUTED,
+    SLUICE_METRICS_UNROUTED,                   /* beyond the budget */
+    SLUICE_METRICS_UNMATCHED,                  /* no route has them */
     SLUICE_METRICS_POOL_IDLE,                  /* a gauge, the last */
     SLUICE_METRICS_COUNTS = 24
 } sluice_metrics_count_e;

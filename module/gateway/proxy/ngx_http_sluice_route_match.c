@@ -106,6 +106,10 @@ ngx_http_sluice_route_match(ngx_http_request_t *r, ngx_http_sluice_ctx_t *ctx,
         return NGX_AGAIN;
     }
 
+    if (rc == SLUICE_CORE_NONE) {
+        ngx_sluice_metrics_add(SLUICE_METRICS_UNMATCHED, 1);
+    }
+
     ctx->turns = 0;
 
     if (kept != NGX_OK) {

@@ -20,10 +20,10 @@ TOO_MANY = r'\[error\] .*route "r\d+": one of too many to look at for a request'
 REFUSED = r'\[error\] .*route "r\d+": a regular expression gave up on a request.*limit exceeded'
 
 
-def refused(running: Gateway) -> int:
+def refused(running: Gateway, why: str = "unrouted") -> int:
     """How many requests `/metrics` has counted."""
     text = Client(running).ask("GET", "/metrics").body.decode()
-    found = re.search(r"^sluice_http_unrouted_requests_total (\d+)$", text, re.M)
+    found = re.search(rf"^sluice_http_{why}_requests_total (\d+)$", text, re.M)
     assert found
     return int(found[1])
 
@@ -40,6 +40,7 @@ def test_patterns_of_one_beginning_share_what_a_request_has(
     assert running.ask("/api/a/b/x77").status == 200
     assert running.ask("/api/a/b/x101").status == 404
     wait_until(lambda: refused(running) == 3, "each is counted")
+    assert refused(running, "unmatched") == 1
 
 
 def test_routes_of_one_path_share_it(gateway: Start, upstream: Upstream) -> None:
