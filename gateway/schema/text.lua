@@ -77,6 +77,21 @@ function _M.shorten(text, size)
     return format("%s[... %d bytes ...]%s", head, #text - #head - #tail, tail)
 end
 
+-- Control characters of ASCII and of Unicode, ends of lines, and what turns the direction of
+-- writing (Unicode 15, 23.2 and 23.4). Patterns of their bytes.
+local CONTROLS = { "%c", "\194[\128-\159]", "\226\128[\142\143\168-\174]", "\226\129[\166-\169]" }
+
+--- A name of anybody's, as it may stand in a log or on a terminal.
+-- @tparam string text
+-- @tparam number size about so many bytes
+-- @treturn string with a question mark for each control character
+function _M.plain(text, size)
+    for _, pattern in ipairs(CONTROLS) do
+        text = text:gsub(pattern, "?")
+    end
+    return _M.shorten(text, size)
+end
+
 --- Checks that a text is UTF-8.
 -- @tparam string text
 -- @treturn boolean|nil true

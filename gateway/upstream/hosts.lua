@@ -44,7 +44,8 @@ local remembered, remembered_count = {}, 0
 -- host -> { addresses, revision at which they were asked for; nil: the store had none }, to be put
 local answers = {}
 
--- Hosts with addresses that could not be resolved the last time: host -> { round =, is_logged = }.
+-- Hosts with addresses that could not be resolved the last time: host -> { round = }, and
+-- what gateway.upstream.unresolved's `warn` has.
 local failed = {}
 
 local round = 0
@@ -152,14 +153,17 @@ end
 local function note_failure(host, reason)
     local it = failed[host]
     if not it then
-        it = { is_logged = unresolved.warn(host, reason, "its previous addresses are kept") }
+        it = {}
         failed[host] = it
+        unresolved.warn(host, reason, "its previous addresses are kept", it)
     end
     it.round = round
 end
 
 local function note_success(host)
-    if failed[host] and failed[host].is_logged then
+    local it = failed[host] or {}
+    it.is_over = true
+    if it.is_logged then
         ngx.log(ngx.NOTICE, "names: ", host, ": can be resolved again")
     end
     failed[host] = nil

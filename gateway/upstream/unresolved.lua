@@ -3,8 +3,11 @@
 -- for at once; the request itself is answered 503.
 -- @module gateway.upstream.unresolved
 
+local entity_text = require("gateway.store.entity_text")
 local monotonic = require("sluice.clock").monotonic
+local plain = require("gateway.schema.text").plain
 local queries = require("gateway.upstream.queries")
+local role = require("gateway.writer.role")
 
 local FIRST_SECONDS = 0.2
 local PERIOD_SECONDS = 30
@@ -14,6 +17,8 @@ local WANTED_SECONDS, THREAD_SECONDS = 1, 2
 
 -- So many hosts are logged in a period.
 local MAX_WARNED = 100
+-- Services of a host that are named, and read; bytes of a name.
+local MAX_NAMED, MAX_READ, MAX_NAME = 3, 100, 100
 
 -- What is due is looked at together, this often.
 local TICK_SECONDS = 0.05
@@ -25,8 +30,7 @@ local _M = {
 }
 
 -- host -> { wait = seconds until it is asked for again, due =, asked_at =, is_asked = by itself,
--- is_wanted = by a request, is_logged = that it cannot be resolved, seen = the round that has found
--- it in the store }
+-- is_wanted = by a request, seen = the round that has found it in the store }; and what `warn` has
 local unresolved = {}
 
 -- How many were logged, since when.
@@ -52,24 +56,58 @@ local function run_at(due)
     tick_at = handle and monotonic() + delay
 end
 
---- Logs why a host cannot be resolved, for the operator who looks for the reason of a 503.
+-- The enabled services with a host, for people; "" where there is none. Yields.
+local function services_of(host)
+    local where = { size = MAX_READ, where = { host = host } }
+    local rows, more = role.read("list", "services", where)
+    local names = {}
+    for _, row in ipairs(rows or {}) do
+        local service = entity_text.decode(row.text)
+        if service.enabled ~= false then
+            names[#names + 1] = plain(service.name or service.id, MAX_NAME)
+        end
+    end
+    if #names == 0 then
+        return ""
+    end
+    local others = more and " and others"
+        or #names > MAX_NAMED and (" and %d more"):format(#names - MAX_NAMED)
+        or ""
+    local list = table.concat(names, ", ", 1, math.min(#names, MAX_NAMED))
+    return ("; services: %s%s"):format(list, others)
+end
+
+--- Logs why a host cannot be resolved, and which services have it, for the operator who looks for
+-- the reason of a 503: soon, and once. Nothing is logged where the worker leaves, which ends
+-- queries and says nothing of the host, nor where there were too many of late.
 -- @tparam string host
 -- @tparam string reason of gateway.upstream.queries
 -- @tparam string effect what that means for requests
--- @treturn boolean false: nothing was logged, as the worker leaves, which ends queries and says
--- nothing of the host, or as there were too many of late
+-- @tparam table it of the host: gets `is_logged`; with `is_over` nothing is logged any more
 -- @phases any
-function _M.warn(host, reason, effect)
+function _M.warn(host, reason, effect, it)
     local now = monotonic()
     if now >= warned_since + PERIOD_SECONDS then
         warned_since, warned = now, 0
     end
-    if warned >= MAX_WARNED or ngx.worker.exiting() then
-        return false
+    if it.is_noted or warned >= MAX_WARNED or ngx.worker.exiting() then
+        return
     end
     warned = warned + 1
-    ngx.log(ngx.WARN, "names: ", host, ": cannot be resolved: ", reason, "; ", effect)
-    return true
+    -- A store is not read in the callback of a query.
+    it.is_noted = true
+    local is_set = timers:at(0, function(premature)
+        local services = not premature and services_of(host)
+        if services == "" and it.wait and not it.is_unnamed then
+            -- It may be asked for before the store has its service: next time.
+            it.is_unnamed, it.is_noted, warned = true, nil, warned - 1
+        elseif services and not it.is_over then
+            it.is_logged = true
+            local line = "names: %s: cannot be resolved: %s; %s%s"
+            ngx.log(ngx.WARN, line:format(host, reason, effect, services))
+        end
+    end)
+    it.is_noted = is_set and it.is_noted
 end
 
 local function ask(host, it)
@@ -84,8 +122,8 @@ local function ask(host, it)
         end
         if type(answer) == "table" then
             on_found(host, answer)
-        elseif unresolved[host] == it and not it.is_logged then
-            it.is_logged = _M.warn(host, answer, "requests for it are answered 503")
+        elseif unresolved[host] == it then
+            _M.warn(host, answer, "requests for it are answered 503", it)
         end
     end)
 end
@@ -126,7 +164,9 @@ end
 -- @tparam string host
 -- @phases any
 function _M.forget(host)
-    if unresolved[host] and unresolved[host].is_logged then
+    local it = unresolved[host] or {}
+    it.is_over = true
+    if it.is_logged then
         ngx.log(ngx.NOTICE, "names: ", host, ": has addresses now")
     end
     unresolved[host] = nil

@@ -84,9 +84,9 @@ describe("hosts", function()
                 noted[#noted + 1] = host
             end,
             forget = function() end,
-            warn = function(...)
-                logged[#logged + 1] = { ... }
-                return true
+            warn = function(host, reason, effect, it)
+                logged[#logged + 1] = { host, reason, effect }
+                it.is_logged = true
             end,
             sweep = function() end,
         }

@@ -89,7 +89,7 @@ def test_the_log_says_once_which_host_cannot_be_resolved_and_when_it_can(
     [line] = lines()
     assert "[warn]" in line
     assert "names: late.example: cannot be resolved: " in line
-    assert "; requests for it are answered 503" in line
+    assert "; requests for it are answered 503; services: s" in line
     server.addresses["late.example"] = ["127.0.0.1"]
     wait_until(lambda: lines()[1:], "the line that it can be resolved")
     [_, line] = lines()
