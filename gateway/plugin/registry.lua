@@ -193,10 +193,17 @@ local function checked_if_there(name, part, check, otherwise, base)
     return checked(name, base, part, check, pcall(load_part, name, base, part))
 end
 
+local NO_SCHEMA = "plugin '%s': schema.lua: not found; it belongs beside handler.lua: %s "
+    .. "(docs/plugin-development.md shows one)"
+
 -- That of a plugin written for Kong has Kong's rules.
-local function load_schema(name, base, is_bundled)
+local function load_schema(name, found)
+    local base = found.base
+    if not finder.has(base, "schema") then
+        return nil, NO_SCHEMA:format(name, (found.file:gsub("handler%.lua$", "schema.lua")))
+    end
     local function check(schema)
-        return schema_check.check(schema, name, is_bundled)
+        return schema_check.check(schema, name, found.is_bundled)
     end
     local schema, err = checked(name, base, "schema", check, pcall(load_part, name, base, "schema"))
     return schema and base:find("^kong%.") and plan.adopt(schema) or schema, err
@@ -214,7 +221,7 @@ local function load_parts(name, found, settings)
     local handler, err =
         checked(name, base, "handler", check_handler, pcall(load_handler, name, base))
     if handler then
-        schema, err = load_schema(name, base, found.is_bundled)
+        schema, err = load_schema(name, found)
     end
     if schema and schema.use_prefix then
         schema.use_prefix(settings.prefix, settings)
@@ -408,7 +415,7 @@ end
 function _M:hint(name)
     local names = { unpack(self.loaded) }
     table.sort(names)
-    local near = nearest.find(name, names)
+    local near = nearest.guess(name, names)
     return near and ("; did you mean %s?"):format(near)
         or ("; the setting `plugins` has %s"):format(table.concat(names, ", "))
 end

@@ -241,6 +241,11 @@ _M.plugin_names = {
             why = "the same, as Kong lists them",
         },
         {
+            path = "gateway/kit/outside.lua",
+            says = { "redirect" },
+            why = "nginx's function ngx.redirect",
+        },
+        {
             path = "gateway/metrics/init.lua",
             says = { "prometheus", "prometheus_metrics" },
             why = "one of Kong's dictionaries, and the module of Kong's that fills it",

@@ -36,6 +36,51 @@ describe("ngx outside of nginx", function()
         end, "ngx.shared.kong.get: there is none outside of nginx")
     end)
 
+    it("has what libraries ask while they are loaded, as nginx's master does", function()
+        assert.is_true(ngx.config.ngx_lua_version >= 10023)
+        assert.is_true(ngx.config.nginx_version >= 1022001)
+        assert.is_nil(ngx.config.is_console)
+        assert.is_true(require("resty.core").version >= "0.1.25")
+        assert.equal(401, ngx.HTTP_UNAUTHORIZED)
+        assert.equal(-5, ngx.DECLINED)
+        assert.is_nil(ngx.worker.id())
+        assert.is_false(ngx.worker.exiting())
+        assert.equal(require("posix.unistd").getpid(), ngx.worker.pid())
+        assert.has_error(ngx.sleep, "ngx.sleep: there is none outside of nginx")
+    end)
+
+    it("has the libraries' modules, to be taken and not called", function()
+        for _, row in ipairs({
+            { "ngx.re", "split" },
+            { "ngx.ssl.session", "get_session_id" },
+            { "resty.core.regex", "set_buf_grow_ratio" },
+            { "resty.core.base", "ref_in_table" },
+            { "sluice.var", "get" },
+        }) do
+            local module, key = row[1], row[2]
+            assert.has_error(
+                require(module)[key],
+                ("%s.%s: there is none outside of nginx"):format(module, key)
+            )
+        end
+        local base = require("resty.core.base")
+        base.allows_subsystem("http")
+        assert.same({}, base.new_tab(0, 4))
+        assert.is_nil(base.get_request())
+        assert.equal(8192, require("ffi").sizeof(base.get_string_buf(8192)))
+        assert.is_truthy(require("ffi").typeof("ngx_http_request_t *"))
+        local handle = require("sluice.var").handle("host")
+        assert.has_error(function()
+            handle:get()
+        end, "sluice.var.handle('host').get: there is none outside of nginx")
+        local pipe = "ngx.pipe: Debian's nginx has none; it needs a patch of OpenResty's"
+        assert.has_error(function()
+            require("ngx.pipe")
+        end, pipe)
+        assert.is_false(pcall(require, "ngx.none"))
+        assert.is_false(pcall(require, "resty.core.none"))
+    end)
+
     it("matches as nginx does", function()
         local re = ngx.re
         local groups = re.match("id=42;", "(?<key>[a-z]+)=([0-9]+)(x)?", "jo")

@@ -75,7 +75,7 @@ describe("the registry of plugins", function()
     -- `above`: of its folder, where the plugins are in one below that.
     local function load_from(path, names, above)
         local before, owners = package.path, ("%s/%s?.lua"):format(path, above or "")
-        package.path = before .. ";" .. owners .. ";./compat/?.lua"
+        package.path = before .. ";" .. owners .. ";./compat/?.lua;./compat/?/init.lua"
         local loaded, err, absent = registry.load(names, { lua_package_path = owners })
         package.path = before
         for module in pairs(package.loaded) do
@@ -150,6 +150,16 @@ describe("the registry of plugins", function()
         assert.is_nil(err:find("/compat/", 1, true))
     end)
 
+    it("names the place of a schema that is not there", function()
+        for _, base in ipairs({ "kong/plugins", "plugins" }) do
+            local path = folder({ [base .. "/mine/handler.lua"] = HANDLER })
+            local loaded, err, absent = load_from(path, { "mine" })
+            local said = "plugin 'mine': schema.lua: not found; it belongs beside handler.lua: "
+                .. "%s/%s/mine/schema.lua (docs/plugin-development.md shows one)"
+            assert.same({ nil, said:format(path, base) }, { loaded, err, absent })
+        end
+    end)
+
     it("refuses what Kong refuses of a handler", function()
         local made = "return { VERSION = %s, PRIORITY = %s, access = function() end, %s }"
         for _, case in ipairs({
@@ -185,6 +195,21 @@ describe("the registry of plugins", function()
             { "type = 'record', ", "", "config.type: required field missing" },
             { "config =", "conf =", "conf: unknown field; did you mean config?" },
             { "config =", "other =", "config: required field missing" },
+            {
+                "{ config",
+                "{ limit = { type = 'integer' } }, %0",
+                "limit: unknown field; a plugin's own fields stand in the record config",
+            },
+            {
+                "{ config",
+                "{ consumr = { type = 'string' } }, %0",
+                "consumr: unknown field; did you mean consumer?",
+            },
+            {
+                "{ config",
+                "{ enabled = { type = 'string' } }, %0",
+                "enabled: expected the type boolean",
+            },
             { "'record', fields = {.*", "'string' } } } }", "config: record with fields expected" },
             { "'hi'", "'hi', one_of = 'hi'", "config.greeting.one_of: expected an array" },
             { "'hi'", "5", "config.greeting.default: expected a string" },
@@ -215,6 +240,27 @@ describe("the registry of plugins", function()
         end
     end)
 
+    it("takes what a schema of Kong's has beside config", function()
+        local definition = [[
+            local typedefs = require("kong.db.schema.typedefs")
+            return { name = "mine", fields = {
+                { consumer = typedefs.no_consumer },
+                { service = typedefs.no_service },
+                { route = typedefs.no_route },
+                { consumer_group = typedefs.no_consumer_group },
+                { protocols = typedefs.protocols_http },
+                { config = { type = "record", fields = {} } },
+            } }
+        ]]
+        assert(load_from(
+            folder({
+                ["kong/plugins/mine/handler.lua"] = HANDLER,
+                ["kong/plugins/mine/schema.lua"] = definition,
+            }),
+            { "mine" }
+        ))
+    end)
+
     it("has records in records filled in where a default was checked before", function()
         local definition = [[
             local n = { type = "integer", default = 1 }
@@ -240,6 +286,9 @@ describe("the registry of plugins", function()
             ["handler.lua:2: unexpected symbol near '='"] = "\nreturn = 1",
             ["handler.lua:2: module 'gateway.pdq' not found"] = "\nrequire('gateway.pdq')",
             ["handler.lua:1: attempt to call global 'retrun' (a nil value)"] = "retrun()",
+            ["handler.lua:1: module 'ngx.none' not found"] = "require('ngx.none')",
+            ["handler.lua:1: ngx.re.split: there is none outside of nginx"] = "require('ngx.re')"
+                .. ".split('a', 'b')",
             ["handler.lua:1: one two"] = "error('one\\n\\ttwo')",
             ["handler.lua: without a place"] = "error('without a place', 0)",
         }) do
@@ -253,6 +302,64 @@ describe("the registry of plugins", function()
                 assert.same({ nil, "plugin 'mine': " .. said }, { loaded, err })
             end
         end
+    end)
+
+    -- The names of modules in a folder, and of those in its folders.
+    local function modules_in(root, below)
+        local names = {}
+        local found = io.popen(("cd %s && find %s -name '*.lua' 2>/dev/null"):format(root, below))
+        for file in found:lines() do
+            local name = file:gsub("^%./", ""):gsub("%.lua$", ""):gsub("/init$", "")
+            names[#names + 1] = name:gsub("/", ".")
+        end
+        found:close()
+        return names
+    end
+
+    it("loads a handler that takes nginx's modules and ours where it is loaded", function()
+        local core = package.searchpath("resty.core.base", package.path)
+        local root = core:gsub("/resty/core/base%.lua$", "")
+        local names = modules_in(root, "ngx resty")
+        local libraries = #names
+        for _, name in ipairs(modules_in("compat", ".")) do
+            names[#names + 1] = name
+        end
+        for _, name in ipairs({ "events", "header", "queue", "redact", "timer", "var" }) do
+            names[#names + 1] = "sluice." .. name
+        end
+        assert.is_true(libraries > 30 and #names > libraries + 40)
+        local lines = {}
+        for i, name in ipairs(names) do
+            local is_there = name ~= "ngx.pipe" -- Debian's nginx has none
+            lines[i] = is_there and ("assert(require(%q), %q)"):format(name, name) or ""
+        end
+        lines[#lines + 1] = [[
+            local base = require("resty.core.base")
+            base.allows_subsystem("http")
+            local split, semaphore = require("ngx.re").split, require("ngx.semaphore").new
+            local read, dict = ngx.req.read_body, ngx.shared.mine
+            local texts = { [ngx.HTTP_UNAUTHORIZED] = "who?", [ngx.OK] = ngx.worker.id() }
+            if ngx.config.ngx_lua_version < 10019 or ngx.config.subsystem ~= "http" then
+                error("too old")
+            end
+            -- As lua-resty-string's AES does.
+            local ffi = require("ffi")
+            ffi.cdef("const void *EVP_md5(void); const void *TLS_method(void);")
+            local md5, method = ffi.C.EVP_md5(), ffi.C.TLS_method()
+            local number = ngx.re.match("a1", "[0-9]+", "jo")[0]
+            return {
+                VERSION = "1.0", PRIORITY = 5, number = number,
+                access = function() return split("a b", " ") end,
+            }]]
+        local loaded, err = load_from(
+            folder({
+                ["kong/plugins/mine/handler.lua"] = table.concat(lines, "\n"),
+                ["kong/plugins/mine/schema.lua"] = SCHEMA:format("mine"),
+            }),
+            { "mine" }
+        )
+        assert.is_nil(err)
+        assert.equal("1", loaded:get("mine").handler.number)
     end)
 
     it("names the file that a plugin's own requires, where the mistake is in that", function()

@@ -6,11 +6,24 @@ from sluice import Gateway, Start, proxying
 from upstream import Upstream
 
 HANDLER = """
+local http = require("resty.http")  -- nginx's, where the command line loads this file, too
+local semaphore = require("ngx.semaphore")
+local split = require("ngx.re").split
+local host = require("sluice.var").handle("host")
+for name in ([[
+    ngx.balancer ngx.base64 ngx.errlog ngx.ocsp ngx.process ngx.req ngx.resp ngx.ssl
+    ngx.ssl.clienthello ngx.ssl.session resty.core resty.core.base resty.core.regex
+    resty.core.shdict resty.core.time resty.core.var resty.core.worker
+]]):gmatch("%S+") do
+    require(name)
+end
 local log = kong.log  -- whole before the first file of a plugin
 local _M = { VERSION = "1.0.0", PRIORITY = 10 }
 function _M:access(conf)
     log.notice("greeting is ", conf.greeting)
-    ngx.req.set_header("X-Trace", conf.greeting .. " " .. kong.version)
+    assert(http.new() and semaphore.new(1):wait(0) and host:get())
+    local greeting = split("no," .. conf.greeting, ",")[2]
+    ngx.req.set_header("X-Trace", greeting .. " " .. kong.version)
 end
 return _M
 """
@@ -25,6 +38,7 @@ def test_a_plugin_is_found_and_runs(gateway: Start, upstream: Upstream) -> None:
     assert running.ask("/").status == 200
     assert upstream.last.headers.get("x-trace") == "hi 3.9.3"
     assert ask(running, "/schemas/plugins/mine").status == 200
+    assert running.command("reload", "--new-workers").returncode == 0
 
 
 def test_an_owners_folder_wins_over_a_bundled_plugin(gateway: Start, upstream: Upstream) -> None:
