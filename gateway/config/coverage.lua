@@ -16,7 +16,7 @@ local NULL = cjson.null
 local MAX_STEPS = 3
 
 --- What a route lacks whose entities are wrong.
-local _M = { ERRORS = "the other errors mended" }
+local _M = { ERRORS = "the other errors fixed" }
 
 --- Notes that an entity needs something that is not there.
 -- @tparam table item of gateway.config.collect
@@ -41,7 +41,7 @@ local function unsupported(item, err, value)
     return type(at) == "string" and format("%s '%s'", thing, at) or thing
 end
 
---- The same of each error of an entity: a value that is not supported, or what is to be mended.
+--- The same of each error of an entity: a value that is not supported, or what is to be fixed.
 -- @tparam table item
 -- @tparam table errors of gateway.schema's `validate`
 -- @tparam table value that it was given
@@ -216,10 +216,11 @@ end
 --- What was counted, for people.
 -- @tparam table found of `count`
 -- @treturn string such as `of 8 routes, 2 need no change (25%); with the plugin 'zipkin' 50%; the
--- file is refused until every error above is mended`
+-- file is refused until every error above is fixed`
 function _M.format(found)
     if found.served == found.routes then
-        return format("%d of %d routes are served", found.served, found.routes)
+        local are = found.routes == 1 and " is" or "s are"
+        return format("%d of %d route%s served", found.served, found.routes, are)
     end
     local parts = {}
     for i, step in ipairs(found.steps) do
@@ -227,7 +228,7 @@ function _M.format(found)
     end
     return format(
         "of %d route%s, %d need%s no change (%s); with %s; the file is refused until every error "
-            .. "above is mended",
+            .. "above is fixed",
         found.routes,
         found.routes == 1 and "" or "s",
         found.served,

@@ -52,6 +52,15 @@ local function explain_json(message)
     return "expected " .. (EXPECTED[expected] or expected) .. found
 end
 
+-- The comma before what closes a list or an object at a byte; nil where there is none.
+local function trailing_comma(source, at)
+    local closes = source:find("^[]}]", at)
+    repeat
+        at = at - 1
+    until at < 1 or not source:find("^%s", at)
+    return closes and source:sub(at, at) == "," and at or nil
+end
+
 local function decode_json(source, pause)
     -- To cjson the text ends there, whatever follows.
     local nul = source:find("\0", 1, true)
@@ -60,12 +69,17 @@ local function decode_json(source, pause)
     end
     local value, err = json_text.decode(source, pause)
     if err then
-        err.message = explain_json(err.message)
+        local comma = err.offset and trailing_comma(source, err.offset)
+        err.message = comma and "trailing comma; delete it" or explain_json(err.message)
+        err.offset = comma or err.offset
     end
     return value, err
 end
 
-local function sniff(source)
+--- The format that a text begins as.
+-- @tparam string source
+-- @treturn string "json" or "yaml"
+function _M.kind_of(source)
     return source:find("^%s*[{%[]") and "json" or "yaml"
 end
 
@@ -120,7 +134,7 @@ end
 -- @treturn nil|table `{ message =, line =, column =, path = }`: the reason by itself, and the place
 -- and the path of the field that it is about, when known
 function _M.decode(source, kind, opts)
-    kind = kind or sniff(source)
+    kind = kind or _M.kind_of(source)
     local value, err
     if kind == "json" then
         source = source:gsub("^\239\187\191", "")
@@ -150,8 +164,12 @@ function _M.decode(source, kind, opts)
         return nil, where .. err.message, err
     end
     local list_of = opts and opts.list_of
-    if list_of and type(value) == "table" and value[1] ~= nil then
-        value = { _format_version = "3.0", [list_of] = value }
+    if list_of and type(value) == "table" then
+        if value[1] ~= nil then
+            value = { _format_version = "3.0", [list_of] = value }
+        elseif next(value) ~= nil and value._format_version == nil then
+            return refuse(format("kind expects a list of %s, found a mapping", list_of))
+        end
     end
     if value == cjson.null then
         return refuse("the file is empty")

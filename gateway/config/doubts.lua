@@ -1,10 +1,13 @@
 --- What is valid in a declarative file and probably not meant, and takes long to find: routes that
--- get no request, patterns that a client can make give up, plugins that wait in vain.
+-- get no request, patterns that a client can make give up, plugins that wait in vain, certificates
+-- that are for other names.
 -- @module gateway.config.doubts
 
 local backtracking = require("gateway.schema.backtracking")
 local collect = require("gateway.config.collect")
 local schema = require("gateway.schema")
+local plain = require("gateway.schema.text").plain
+local x509 = require("gateway.schema.x509")
 
 local concat = table.concat
 local format = string.format
@@ -13,6 +16,8 @@ local sort = table.sort
 -- Routes that are named of those that get no request.
 local MAX_ROUTES = 20
 local ANY = { "" }
+-- SNIs of which is warned; names of a certificate that are shown, and how much of each.
+local MAX_SNIS, MAX_NAMES, MAX_NAME = 20, 3, 100
 
 local _M = {}
 
@@ -286,8 +291,82 @@ local function add_plugins(state, snapshot, registry, lacks, warn)
     end
 end
 
+-- Certificates -----------------------------------------------------------------------------------
+
+local function below(name)
+    return (name:gsub("^[^.]*", "*"))
+end
+
+local function before(name)
+    return (name:gsub("%.[^.]*$", ".*"))
+end
+
+-- What an SNI is looked up in, since a certificate and a file may have thousands of both.
+local function index_of(names)
+    local index = { exact = {}, below = {}, before = {} }
+    for _, name in ipairs(names) do
+        name = name:lower()
+        index.exact[name] = true
+        index.below[below(name)] = true
+        index.before[before(name)] = true
+    end
+    return index
+end
+
+-- Whether some host has both an SNI and a name of a certificate: a wildcard, here as in TLS, is one
+-- label.
+local function is_for(index, sni)
+    sni = sni:lower()
+    if sni:find("^%*") then
+        return index.below[sni]
+    elseif sni:find("%*$") then
+        return index.before[sni] or index.before[below(sni)]
+    end
+    return index.exact[sni] or index.exact[below(sni)]
+end
+
+local function shown(names)
+    local list = {}
+    for i = 1, math.min(#names, MAX_NAMES) do
+        list[i] = plain(names[i], MAX_NAME)
+    end
+    local more = #names > MAX_NAMES and format(" and %d more", #names - MAX_NAMES) or ""
+    return #names > 0 and concat(list, ", ") .. more or "no name"
+end
+
+local function add_names(state, snapshot, warn)
+    local names_of, certificates = {}, {}
+    for _, certificate in ipairs(#snapshot.snis > 0 and snapshot.certificates or {}) do
+        certificates[certificate.id] = certificate
+    end
+    -- The names that a certificate is for, and an index of them.
+    local function find(chain)
+        if not names_of[chain] then
+            local names = x509.names(chain)
+            names_of[chain] = { names = names, index = index_of(names) }
+        end
+        return names_of[chain]
+    end
+    local count = 0
+    for _, item in ipairs(state.items.snis) do
+        local name, certificate = item.entity.name, certificates[id_of(item.entity.certificate)]
+        for _, field in ipairs(name ~= "*" and certificate and { "cert", "cert_alt" } or {}) do
+            local found = certificate[field] and find(certificate[field])
+            local is_wrong = found and not is_for(found.index, name)
+            count = is_wrong and count + 1 or count
+            if is_wrong and count <= MAX_SNIS then
+                local line = "clients that verify the certificate refuse it: its %s is for %s"
+                warn(collect.path(item), format(line, field, shown(found.names)))
+            end
+        end
+    end
+    if count > MAX_SNIS then
+        warn("snis", format("%d others have a certificate for other names", count - MAX_SNIS))
+    end
+end
+
 --- Adds warnings to those of a file without errors. Blocks for half a second at most, of patterns,
--- and some microseconds a route.
+-- and some microseconds a route or name of a certificate.
 -- @tparam table state of gateway.config.collect, linked
 -- @tparam table snapshot of gateway.config.link
 -- @tparam table registry of its plugins
@@ -300,6 +379,7 @@ function _M.add(state, snapshot, registry, lacks)
     _M.of_routes(state.items.routes, warn)
     add_patterns(state, snapshot, registry, warn)
     add_plugins(state, snapshot, registry, lacks, warn)
+    add_names(state, snapshot, warn)
 end
 
 return _M

@@ -15,6 +15,7 @@ local locate = require("gateway.config.locate")
 local report = require("gateway.config.report")
 local source_line = require("gateway.config.source_line")
 local text_hash = require("gateway.config.text_hash")
+local yaml = require("gateway.config.yaml")
 
 local concat = table.concat
 local format = string.format
@@ -30,6 +31,20 @@ _M.MAX_WARNED = 4 * 1024 * 1024
 -- @treturn string
 _M.hash = text_hash.of
 
+-- Kong takes any bytes in JSON, and so does cjson; exported as YAML they cannot be read again.
+local function warn_of_bytes(state, source, kind, opts)
+    local is_json = (kind or document.kind_of(source)) == "json"
+    if not is_json or (opts.pause and #source > _M.MAX_WARNED) then
+        return
+    end
+    local at, message = yaml.no_utf8(source)
+    if at then
+        local line, column = source_line.place(source, at)
+        local warning = { path = "", message = message, line = line, column = column }
+        table.insert(state.warnings, warning)
+    end
+end
+
 local function collect_all(source, kind, registry, opts, errors)
     local decoded, _, wrong =
         document.decode(source, kind, { pause = opts.pause, list_of = opts.list_of })
@@ -44,6 +59,7 @@ local function collect_all(source, kind, registry, opts, errors)
     end
     local state = collect.run(decoded, registry, errors, opts)
     errors.warnings = state.warnings
+    warn_of_bytes(state, source, kind, opts)
     return state
 end
 
@@ -84,7 +100,7 @@ local function report_errors(fn, source, kind, registry, opts)
     local warnings = errors.warnings or {}
     local is_located = #warnings > 0 and not (opts.pause and #source > _M.MAX_WARNED)
     if #errors > 0 or is_located then
-        locate.run(errors, warnings, collect.schema, source, kind, opts.pause)
+        locate.run(errors, warnings, collect.schema, source, kind, registry, opts.pause)
     end
     for i, warning in ipairs(warnings) do
         warnings[i] = place(warning) .. warning.message

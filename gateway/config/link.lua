@@ -7,6 +7,7 @@ local entities = require("gateway.entities")
 local identity = require("gateway.config.identity")
 local lifetime = require("gateway.schema.lifetime")
 local lists = require("gateway.entities.lists")
+local nearest = require("sluice.nearest")
 local patterns = require("gateway.entities.patterns")
 local route_pairs = require("gateway.config.route_pairs")
 local rules = require("gateway.schema.rules")
@@ -30,6 +31,10 @@ local UNDATED = {
     },
 }
 
+-- References to no entry of which a file is told what was meant, and the names of a kind that each
+-- is compared with at most.
+local MAX_COMPARED, MAX_NAMES = 10, 1000
+
 local _M = {}
 
 local function add_error(state, path, message)
@@ -38,7 +43,9 @@ end
 
 -- Who applies a file to a store finds there what the file does not have.
 local function add_reference_error(state, path, message)
-    add_error(state, path, message).is_reference = true
+    local added = add_error(state, path, message)
+    added.is_reference = true
+    return added
 end
 
 -- Lookup tables of a kind with so many items: id -> item, identity -> item and how often it has
@@ -104,6 +111,25 @@ local function reference_text(reference)
     return reference.id or reference.name or reference.username
 end
 
+-- What was probably meant by a reference to a name, of few errors and few names: each is compared.
+local function near_name(state, kind, reference)
+    local name = type(reference) == "string" and reference or reference.name or reference.username
+    state.compared = (state.compared or 0) + 1
+    if not name or state.compared > MAX_COMPARED then
+        return nil
+    end
+    local names = {}
+    for each in pairs(state.index[kind].by[entities.get(kind).endpoint_key] or NO_NAMES) do
+        if #names == MAX_NAMES then
+            return nil
+        end
+        names[#names + 1] = each
+    end
+    table.sort(names)
+    local near = nearest.guess(name, names)
+    return near and format("; did you mean %s?", (near:gsub("%c", "?"))) or nil
+end
+
 -- The reference of a field as far as it is one: of an entity with errors, what was written.
 local function given_reference(item, name)
     if item.entity then
@@ -132,11 +158,12 @@ local function resolve(state, item, field)
         return true
     elseif reference ~= nil then
         local message = "invalid reference '%s: %s' (no such entry in '%s')"
-        add_reference_error(
+        local added = add_reference_error(
             state,
             path_of(item) .. "." .. field.name,
             format(message, field.name, reference_text(reference), field.reference)
         )
+        added.hint = near_name(state, field.reference, reference)
         return false
     end
     return true

@@ -15,8 +15,6 @@ local MAX_PATH = 200
 local MAX_NAME = 60
 -- Unknown fields of which a file is told what was probably meant.
 local MAX_HINTS = 20
--- Letters of a beginning that may stand for a name.
-local LEAST_BEGINNING = 4
 -- What an entity is known by, the first that it has. Keys of credentials are secrets.
 local NAMES = { "name", "username", "custom_id", "target", "id" }
 
@@ -55,8 +53,13 @@ end
 local function written_as(field, entity, key)
     for _, entry in ipairs(entity[key] == nil and field and field.shorthand_fields or {}) do
         local name, shorthand = next(entry)
-        local fields = type(entity[name]) == "string" and shorthand.func(entity[name])
-        if fields and fields[key] ~= nil then
+        local is_text, fields = type(entity[name]) == "string", nil
+        -- One of a user's own plugin may throw.
+        is_text = is_text
+            and pcall(function()
+                fields = shorthand.func(entity[name])
+            end)
+        if is_text and type(fields) == "table" and fields[key] ~= nil then
             return name
         end
     end
@@ -67,43 +70,127 @@ end
 local function field_within(field, key)
     if not field or type(key) == "number" then
         return field and field.elements
+    elseif field.type == "map" then
+        return field.values
     end
     return field.fields and schema.field(field, key)
 end
 
 local IS_LIST = { array = true, set = true }
+local LIST = "; write a list: [...]"
 local IS_NUMBER = { integer = true, number = true }
 local BOOLEANS = { ["true"] = true, yes = true, on = true, ["false"] = true, no = true, off = true }
 
+-- How to write lists and entities in a text: `begins` in the place of a mapping.
+local WORDS = {
+    json = { begins = LIST, entity = '{"%s": "%s"}' },
+    yaml = { begins = "; begin each entry with '- '", entity = "`- %s: %s`", is_yaml = true },
+}
+-- Kinds of which a list of names is meant where it has texts.
+local KNOWN_BY = {
+    acls = "group",
+    consumers = "username",
+    keyauth_credentials = "key",
+    plugins = "name",
+    routes = "name",
+    services = "name",
+    snis = "name",
+}
+-- Milliseconds of the units that people write, and bytes that are looked at.
+local MAX_DURATION = 24
+local UNITS = { ms = 1, s = 1000, m = 60000, min = 60000, h = 3600000 }
+
+-- The number for a text such as 5s, in the unit of a field, where its description has one.
+local function duration(field, value)
+    if #value > MAX_DURATION then
+        return nil
+    end
+    local count, unit = value:match("^(%d+%.?%d*)%s*(%a+)$")
+    local description = (field.description or ""):lower()
+    local is_ms = description:find("milliseconds", 1, true)
+    if not UNITS[unit] or not (is_ms or description:find("seconds", 1, true)) then
+        return nil
+    end
+    local number = tonumber(count) * UNITS[unit] / (is_ms and 1 or 1000)
+    local between = field.between or { -math.huge, math.huge }
+    local is_right = number >= between[1] and number <= between[2]
+    if not is_right or (field.type == "integer" and number % 1 ~= 0) then
+        return nil
+    end
+    return format("; write %s: %.14g", is_ms and "milliseconds" or "seconds", number)
+end
+
 -- What to write in the place of a value. The value is not shown, which may be a secret.
-local function correction(field, value)
+local function correction(field, value, opts)
     local of = field and field.type
     if of == "string" and type(value) == "number" then
         return "; write it in quotes"
     elseif of == "string" then
         return type(value) == "string" and field.hint and field.hint(value) or nil
     elseif IS_LIST[of] and type(value) == "string" then
-        return "; write a list: [...]"
+        local is_dashed = opts.is_yaml and value:find("^%-%S")
+        return is_dashed and "; write a blank after each '-'" or LIST
     elseif
         type(value) == "string"
         and (of == "boolean" and BOOLEANS[value] or IS_NUMBER[of] and tonumber(value))
     then
         return "; write it without quotes"
     end
-    return nil
+    if IS_NUMBER[of] and type(value) == "string" then
+        return duration(field, value)
+    end
+    return IS_NUMBER[of] and field.hint and field.hint(value) or nil
 end
 
--- What to write where a whole collection is not as it has to be.
-local function beginning(path, value)
+-- What a host lacks that stands where a URL is to be.
+local function scheme_of(err, value)
+    local is_host = err.message == "missing scheme in url"
+        and type(value) == "string"
+        and value:find("^%w[%w.-]*[:/%w]")
+    return is_host and "; begin it with http:// or https://" or nil
+end
+
+-- What to write in the place of a name that stands where an entity is to be. Only that of a plugin
+-- is shown, as another text may be a secret.
+local function entity_of(err, value, opts)
+    local key = KNOWN_BY[err.kind]
+    if err.field ~= "" or not key or type(value) ~= "string" or not value:find("^[%w._-]+$") then
+        return nil
+    end
+    local is_plugin = err.kind == "plugins" and opts.registry:get(value)
+    return "; write " .. format(opts.entity, key, is_plugin and value or "...")
+end
+
+-- The key of a mapping that was to be an item of a list, the first by its line, and what to write.
+local function dashed_key(value, kind, where)
+    local found, least
+    for key in pairs(value) do
+        local field, line = tostring(key):match("^%-([%w_]+)$"), where and where[key] or 0
+        local is_first = not found or line < least or (line == least and key < found)
+        if field and schema.fields(kind)[field] and is_first then
+            found, least = key, line
+        end
+    end
+    return found, found and format("; write '- %s', with a blank after the dash", found:sub(2))
+end
+
+-- What to write where a whole collection is not as it has to be, and the line that shows it.
+local function beginning(path, value, kind, lines, opts)
     if path == "_format_version" and value == nil then
         return '; begin the file with _format_version: "3.0"'
-    elseif type(value) == "table" and value[1] == nil and entities.get(path) then
-        return "; begin each of its entities with -"
+    elseif not kind or type(value) ~= "table" or value[1] ~= nil then
+        return nil
     end
-    return nil
+    local where = lines[value]
+    local key, message = dashed_key(value, kind, where)
+    if key and opts.is_yaml then
+        return message, where and where[key]
+    end
+    return opts.begins
 end
 
-local function locate(err, top, value, lines)
+-- `opts`: `registry` and one of `WORDS`.
+local function locate(err, top, value, lines, opts)
     local at, kind, field = 1, nil, top
     local label, shorthand, written = "", nil, nil
     while at <= #err.path and type(value) == "table" do
@@ -119,7 +206,8 @@ local function locate(err, top, value, lines)
         label = label .. err.path:sub(at, finish - 1)
         at = finish
         if kind and type(key) == "number" then
-            field = kind
+            field = type(value) == "table" and entities.definition(kind.name, value, opts.registry)
+                or kind
             err.kind, err.value, err.field = kind.name, value, err.path:sub(at)
             if name_of(value) then
                 err.entity = name_of(value)
@@ -135,31 +223,27 @@ local function locate(err, top, value, lines)
         end
         err.hint = err.hint
             or shorthand and "; it is from " .. shorthand
-            or correction(field, value)
-            or beginning(err.path, value)
+            or correction(field, value, opts)
+            or scheme_of(err, value)
+            or entity_of(err, value, opts)
+        if not err.hint then
+            local line
+            err.hint, line = beginning(err.path, value, kind, lines, opts)
+            err.line = line or err.line
+        end
     end
     err.where = text.shorten(label .. err.path:sub(at), MAX_PATH)
     err.path = text.shorten(err.path, MAX_PATH)
 end
 
--- The only one of some names that goes on as this one.
-local function continued(key, names)
-    local found
-    for _, name in ipairs(#key >= LEAST_BEGINNING and names or {}) do
-        if name:sub(1, #key) == key then
-            if found then
-                return nil
-            end
-            found = name
-        end
-    end
-    return found
-end
-
 -- What was probably meant by an unknown field: one that is written alike, or begins alike; by
 -- `name`, what else entities of a kind are known by.
 local function nearest_field(err)
-    local names = {}
+    local names, config = {}, err.known[1].config
+    config = config and config.fields and schema.fields(config) or {}
+    if config[err.key] then
+        return "; it belongs under config"
+    end
     for _, fields in ipairs(err.known) do
         for name in pairs(fields) do
             names[#names + 1] = name
@@ -169,9 +253,9 @@ local function nearest_field(err)
     local key, near = err.key, nil
     if type(key) == "string" then
         local own = err.field == ".name" and entities.get(err.kind or "")
-        near = nearest.find(key, names)
-            or continued(key:gsub("-", "_"), names)
-            or (own and own.endpoint_key)
+        near = nearest.guess(key, names) or (own and own.endpoint_key)
+        local below = not near and nearest.find(key, schema.sorted_keys(config))
+        near = below and "config." .. below or near
     end
     return near and format("; did you mean %s?", near) or nil
 end
@@ -212,13 +296,16 @@ end
 -- @tparam table top schema of a file
 -- @tparam string source the text that they are about
 -- @tparam[opt] string kind as for gateway.config.document
+-- @tparam table registry of plugins
 -- @tparam[opt] function pause as for gateway.config.document
-function _M.run(errors, warnings, top, source, kind, pause)
+function _M.run(errors, warnings, top, source, kind, registry, pause)
     local lines = {}
+    kind = kind or document.kind_of(source)
+    local opts = setmetatable({ registry = registry }, { __index = WORDS[kind] })
     local value = document.decode(source, kind, { lines = lines, pause = pause })
     local hints = 0
     for _, err in ipairs(errors) do
-        locate(err, top, value, lines)
+        locate(err, top, value, lines, opts)
         if err.known and hints < MAX_HINTS then
             hints = hints + 1
             err.hint = nearest_field(err)
@@ -227,7 +314,7 @@ function _M.run(errors, warnings, top, source, kind, pause)
     in_order(errors)
     hint_once(errors)
     for _, warning in ipairs(warnings) do
-        locate(warning, top, value, lines)
+        locate(warning, top, value, lines, opts)
     end
     in_order(warnings)
 end

@@ -131,13 +131,21 @@ local function scalar(event)
     return value
 end
 
+--- Where a text is not UTF-8.
+-- @tparam string source
+-- @treturn number|nil place of the first byte; nil where it is UTF-8
+-- @treturn nil|string what is wrong, for people
+function _M.no_utf8(source)
+    local ok, err = text.utf8(source)
+    local first = not ok and tonumber(err:match("%d+$")) or nil
+    return first, first and format(NO_UTF8, byte(source, first))
+end
+
 -- libyaml does not say where a byte is that YAML does not allow, nor when an
 -- error is at the very beginning.
 -- Gives the place, and what is wrong where that is no UTF-8.
 local function bad_byte(source)
-    local ok, err = text.utf8(source)
-    local first = not ok and tonumber(err:match("%d+$")) or nil
-    local message = first and format(NO_UTF8, byte(source, first))
+    local first, message = _M.no_utf8(source)
     for _, pattern in ipairs(REFUSED) do
         local at = find(source, pattern)
         if at and not (first and first < at) then

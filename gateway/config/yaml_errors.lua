@@ -11,6 +11,8 @@ local format = string.format
 
 -- Bytes of the text that a message shows.
 local MAX_FOUND = 20
+-- Bytes of a line in which quotes are looked for: each is looked for to the end of the line.
+local MAX_LINE = 1000
 
 local _M = {}
 
@@ -24,15 +26,15 @@ local function rest_of(source, err)
     return select(2, source_line.split(source_line.text(source, err.line), err.column))
 end
 
--- Calls `look(number, line)` for each line before one.
+-- Calls `look(number, line, from)` for each line before one: its text, and its first byte.
 local function each_before(source, number, look)
     local at = 0
-    for line in source:gmatch("([^\r\n]*)\r?\n?") do
+    for from, line in source:gmatch("()([^\r\n]*)\r?\n?") do
         at = at + 1
         if at >= number then
             return
         end
-        look(at, line)
+        look(at, line, from)
     end
 end
 
@@ -65,8 +67,18 @@ local function start_of_token(source, err)
     return format("'%s' cannot begin a text; put the text in quotes", sign)
 end
 
+-- What lacks the blank behind the sign of a list, if that is so: not '---', nor a number.
+local function lacks_blank(rest)
+    local item = rest:match("^%-([%a_/\"'{%[][^%s:]*)")
+    return item and format("write '- %s', with a blank after the dash", item:sub(1, MAX_FOUND))
+end
+
 -- What lacks the ': ' behind a key.
 local function lacks_colon(rest)
+    local message = lacks_blank(rest)
+    if message then
+        return message
+    end
     local is_joined = rest:find("^[%w_]+:%S")
     return is_joined and "expected a blank after ':'"
         or format("expected ': ' after %s", what_stands(rest))
@@ -101,11 +113,15 @@ local function unexpected_colon(source, err)
         return "unexpected ': ' in a text; put the text in quotes"
     end
     local before, text_before = line_before(source, err.line)
-    if lacks_its_colon(text_before) then
+    local dash = text_before:match("^%s*()%-%S") or 1
+    local message = lacks_blank(text_before:sub(dash))
+    if message then
+        return message, before, dash
+    elseif lacks_its_colon(text_before) then
         local column = key_column(text_before)
         return lacks_colon(text_before:sub(column)), before, column
     end
-    local message = format(
+    message = format(
         "unexpected indentation: line %d already has a value (is a ':' missing there?)",
         before
     )
@@ -132,7 +148,7 @@ local function no_colon(source, err)
     local rest = rest_of(source, { line = line, column = column })
     local message = lacks_colon(rest)
     local item, is_of_keys = list_above(source, line, column)
-    if item then
+    if item and not lacks_blank(rest) then
         local dash = format("'- ' before %s, as in line %d", what_stands(rest), item)
         message = is_of_keys and message .. ", or " .. dash or "expected " .. dash
     end
@@ -142,7 +158,10 @@ end
 -- What goes on in a column: the items of a list, or the keys of a mapping.
 local function expected(source, err, what)
     local column = err.context_column
-    if err.column == column then
+    local message = lacks_blank(rest_of(source, err))
+    if message then
+        return message
+    elseif err.column == column then
         local found = what_stands(rest_of(source, err))
         return format("expected %s as in line %d, found %s", what, err.context_line, found)
     end
@@ -176,6 +195,77 @@ end
 
 local function no_end_of_quotes(_, err)
     return "no closing quote", err.context_line or err.line, err.context_column or err.column
+end
+
+-- Where a quoted text begins in a line, from a byte on; nil where none does.
+local function quote_in(line, at)
+    if #line > MAX_LINE or line:find("^%s*#") then
+        return nil
+    end
+    local found = at == 1 and line:match("^[%s-]*()[\"']") or line:match(":%s+()[\"']", at)
+    if line:find("^[%s-]*[%[{]") or line:find(":%s+[%[{]") then
+        local within = line:match("[%[{,]%s*()[\"']", at)
+        found = within and (not found or within < found) and within or found
+    end
+    local comment = line:find("%s#", at)
+    return found and not (comment and comment < found) and found or nil
+end
+
+-- The closing quote of the text whose opening quote is a byte; the byte behind the end where there
+-- is none.
+local function closing(source, at)
+    local pattern = source:sub(at, at) == "'" and "'" or '["\\]'
+    at = source:find(pattern, at + 1)
+    while at and (source:sub(at, at) == "\\" or source:sub(at, at + 1) == "''") do
+        at = source:find(pattern, at + 2)
+    end
+    return at or #source + 1
+end
+
+-- The indentation that the lines of a literal text exceed, where a line begins one.
+local function literal_below(line)
+    local comment = line:find("%s#")
+    local text = comment and line:sub(1, comment - 1) or line
+    local sign = text:find("[|>][%d+-]*%s*$")
+    local head = sign and text:sub(1, sign - 1) or ""
+    if not sign or not head:find("[:-]%s+$") then
+        return nil
+    end
+    return #line:match(head:find(":") and "^[%s-]*" or "^ *")
+end
+
+-- The quote that is not closed in its line, if the text from there ends right before the error: the
+-- quote that ends it has something behind it, since it was to begin a text.
+local function runaway_quote(source, err)
+    local is_quoted = (err.context or ""):find("quoted scalar", 1, true)
+    local number = is_quoted and err.context_line or err.line
+    local column = is_quoted and err.context_column or err.column
+    local literal, opening, last, found, end_line
+    each_before(source, number + 1, function(at, line, from)
+        local behind, byte_after = 1, from + #line
+        if end_line or (last and last >= byte_after) then
+            return
+        elseif last and source:find("^[ \t]*[^%s,%]}:#]", last + 1) then
+            local is_before = at < number or last < from + #source_line.split(line, column)
+            end_line, found = at, at >= number - 1 and is_before and opening or nil
+            return
+        elseif last then
+            behind, last = last - from + 2, nil
+        elseif literal and (not line:find("%S") or #line:match("^ *") > literal) then
+            return
+        end
+        local quote = quote_in(line, behind)
+        while quote do
+            opening = from + quote - 1
+            last = closing(source, opening)
+            if last >= byte_after then
+                return
+            end
+            quote, last = quote_in(line, last - from + 2), nil
+        end
+        literal = literal_below(line)
+    end)
+    return found, end_line
 end
 
 local function no_value(source, err)
@@ -223,7 +313,14 @@ local EXPLAINED = {
 function _M.explain(source, err)
     local explain = err.line and EXPLAINED[err.message]
     local message, line, column
-    if explain then
+    local quote, end_line = nil, nil
+    if err.line then
+        quote, end_line = runaway_quote(source, err)
+    end
+    if quote then
+        message = format("no closing quote in this line; the next one is in line %d", end_line)
+        line, column = source_line.place(source, quote)
+    elseif explain then
         message, line, column = explain(source, err)
     end
     message = message or err.message:gsub("^did not find expected", "expected")

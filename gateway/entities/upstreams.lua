@@ -32,12 +32,18 @@ local function record(description, fields)
     return { type = "record", fields = fields, description = description }
 end
 
+-- What to write where only 0 is supported.
+local function off_hint()
+    return "; set it to 0 or leave it out: there are no such health checks"
+end
+
 local function counter(description, supported)
     return {
         type = "integer",
         between = { 0, 255 },
         default = 0,
         supported = supported,
+        hint = supported and off_hint,
         description = description,
     }
 end
@@ -48,6 +54,7 @@ local function seconds(default, description, supported)
         between = { 0, 65535 },
         default = default,
         supported = supported,
+        hint = supported and off_hint,
         description = description,
     }
 end
@@ -245,6 +252,7 @@ return {
                         default = 0,
                         between = { 0, 100 },
                         supported = OFF,
+                        hint = off_hint,
                         description = "Minimum percentage of the total weight that must be healthy "
                             .. "for the upstream to receive requests.",
                     },

@@ -9,6 +9,7 @@ local pkey = require("openssl.pkey")
 local x509 = require("openssl.x509")
 
 local find = string.find
+local format = string.format
 local sub = string.sub
 
 local CERTIFICATE = "CERTIFICATE"
@@ -74,10 +75,12 @@ function _M.check_chain(chain)
             return nil, "invalid certificate: more than " .. MAX_CERTIFICATES .. " in one chain"
         end
         local ok, certificate = pcall(read_certificate, block)
-        if not ok or not pcall(public_key_of, certificate) then
-            local lines = pem.broken_lines(block)
-            local why = "number " .. count .. " cannot be read" .. (lines and "; " .. lines or "")
-            return nil, "invalid certificate: " .. why
+        if not ok then
+            local why = pem.broken_lines(block) or "it cannot be decoded"
+            return nil, format("invalid certificate: certificate %d is damaged: %s", count, why)
+        elseif not pcall(public_key_of, certificate) then
+            local message = "invalid certificate: the public key of certificate %d cannot be read"
+            return nil, format(message, count)
         end
     end
     if count > 0 then
@@ -200,6 +203,32 @@ function _M.check_dates(chain, now)
         end
     end
     return true
+end
+
+--- The host names that a certificate is for: those of its extension, else its common name.
+-- @tparam string chain PEM, checked
+-- @treturn {string,...}
+function _M.names(chain)
+    local certificate, names = leaf(chain), {}
+    -- Of a common name in UTF-16 the bytes are no host.
+    local function add(name)
+        names[#names + 1] = name ~= "" and not name:find("%z") and name or nil
+    end
+    local others = certificate:getSubjectAlt()
+    if others then
+        -- LuaJIT's own `pairs` takes tables only.
+        for kind, name in getmetatable(others).__pairs(others) do
+            if kind == "DNS" then
+                add(name)
+            end
+        end
+    end
+    for _, entry in ipairs(#names == 0 and certificate:getSubject():all() or {}) do
+        if entry.sn == "CN" then
+            add(entry.blob)
+        end
+    end
+    return names
 end
 
 --- The SHA-256 of a certificate.

@@ -11,6 +11,8 @@ local _M = {}
 local MAX_LENGTH = 64
 -- Characters of a word for each mistake in it.
 local LETTERS_A_MISTAKE = 3
+-- Letters of a beginning that may stand for a word.
+local LEAST_BEGINNING = 4
 
 -- Letters to insert, delete, replace or swap with their neighbour until one word is the other
 -- (optimal string alignment).
@@ -51,6 +53,36 @@ function _M.find(word, words)
         end
     end
     return best
+end
+
+local function letters(word)
+    return (word:lower():gsub("[-_]", ""))
+end
+
+--- The word of some names that was probably meant: the nearest, by its letters too; else the only
+-- one that goes on as what was typed, such as `base-path` for `basep`.
+-- @tparam string word as it was typed
+-- @tparam {string,...} words those that there are
+-- @treturn string|nil
+function _M.guess(word, words)
+    local near = _M.find(word, words)
+    if near or #word > MAX_LENGTH then
+        return near
+    end
+    local typed, spelt, begun, beginnings = letters(word), {}, nil, 0
+    for i, candidate in ipairs(words) do
+        spelt[i] = letters(candidate)
+        if #typed >= LEAST_BEGINNING and spelt[i]:sub(1, #typed) == typed then
+            begun, beginnings = candidate, beginnings + 1
+        end
+    end
+    near = _M.find(typed, spelt)
+    for i, each in ipairs(near and words or {}) do
+        if spelt[i] == near then
+            return each
+        end
+    end
+    return beginnings == 1 and begun or nil
 end
 
 return _M

@@ -90,14 +90,14 @@ plugins:
 ]])
         assert.equal(
             "of 5 routes, 1 needs no change (20%); with services.protocol 'grpc' 40%, "
-                .. "then the other errors mended 60%, "
+                .. "then the other errors fixed 60%, "
                 .. "then upstreams.algorithm 'least-connections' 60%; "
-                .. "the file is refused until every error above is mended",
+                .. "the file is refused until every error above is fixed",
             coverage.format(found)
         )
         assert.same({
             { thing = "services.protocol 'grpc'", served = 2 },
-            { thing = "the other errors mended", served = 3 },
+            { thing = "the other errors fixed", served = 3 },
             { thing = "upstreams.algorithm 'least-connections'", served = 3 },
         }, found.steps)
     end)
@@ -128,6 +128,8 @@ upstreams:
 
     it("says when all are served", function()
         local found = count('_format_version: "3.0"\nroutes: [{paths: [/]}]')
-        assert.equal("1 of 1 routes are served", coverage.format(found))
+        assert.equal("1 of 1 route is served", coverage.format(found))
+        found = count('_format_version: "3.0"\nroutes: [{paths: [/]}, {paths: [/a]}]')
+        assert.equal("2 of 2 routes are served", coverage.format(found))
     end)
 end)

@@ -14,6 +14,18 @@ local function decode(source)
 end
 
 describe("gateway.config.document", function()
+    it("takes a file or a list where a list of a kind may stand, and no other mapping", function()
+        local opts = { list_of = "services" }
+        for _, kind in ipairs({ "yaml", "json" }) do
+            assert.is_truthy(document.decode('[{"host": "a"}]', kind, opts).services)
+            assert.is_truthy(document.decode('{"_format_version": "3.0"}', kind, opts))
+            assert.is_truthy(document.decode("[]", kind, opts))
+            local value, err = document.decode('{"name": "a"}', kind, opts)
+            assert.is_nil(value)
+            assert.equal("kind expects a list of services, found a mapping", err)
+        end
+    end)
+
     describe("U+0000 in YAML", function()
         it("reads U+0000 as what it is, and what only looks like its escape", function()
             local lines = {

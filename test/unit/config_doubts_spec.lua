@@ -2,8 +2,10 @@
 --
 -- SEED repeats a run.
 
+local cjson = require("cjson")
 local config = require("gateway.config")
 local doubts = require("gateway.config.doubts")
+local pem = require("test.unit.support.pem")
 local oracle = require("test.unit.support.oracle")
 local random_routes = require("test.unit.support.routes")
 local support = require("test.unit.support.config")
@@ -175,5 +177,75 @@ describe("patterns that give up", function()
     it("are told of with the place of their route", function()
         local said = warned('routes:\n- {name: r, paths: ["~/(a+)+x$"]}')[1]
         assert.matches('^line 3: routes%[0%] "r": a client can make the pattern', said)
+    end)
+end)
+
+describe("certificates for other names", function()
+    -- The SNIs of a certificate of which a file is warned, and the warnings.
+    local function wrong(names, snis)
+        local cert, key = pem.pair("ec", { names = names })
+        local lines, found = {}, {}
+        for i, sni in ipairs(snis) do
+            lines[i] = ("    - {name: '%s'}\n"):format(sni)
+        end
+        local function block(pem_text)
+            return "|\n" .. pem_text:gsub("[^\n]+", "      %0")
+        end
+        local body = ("certificates:\n  - cert: %s    key: %s    snis:\n%s"):format(
+            block(cert),
+            block(key),
+            table.concat(lines)
+        )
+        local warnings = warned(body)
+        for i, line in ipairs(warnings) do
+            found[i] = line:match('snis%[%d+%] "(.-)": clients that verify')
+        end
+        return found, warnings
+    end
+
+    it("are told of, by the SNI", function()
+        local found, warnings = wrong({ "a.test", "*.b.test" }, {
+            "A.test",
+            "b.test",
+            "x.b.test",
+            "*.b.test",
+            "x.y.b.test",
+            "*.a.test",
+            "a.*",
+            "x.*",
+            "*",
+        })
+        assert.same({ "b.test", "x.y.b.test", "*.a.test", "x.*" }, found)
+        assert.matches(
+            '^line %d+: certificates%[0%]%.snis%[1%] "b%.test": clients that verify the '
+                .. "certificate refuse it: its cert is for a%.test, %*%.b%.test$",
+            warnings[1]
+        )
+    end)
+
+    it("have the common name if they have no others", function()
+        assert.same({ "b.example" }, (wrong(nil, { "a.example", "b.example" })))
+        assert.same({ "a.example" }, (wrong({ "b.example" }, { "a.example", "b.example" })))
+    end)
+
+    it("show three of their names", function()
+        local _, warnings = wrong(
+            { "a.test", "b.test", "c.test", "d.test", "e.test" },
+            { "f.test" }
+        )
+        assert.matches("its cert is for a.test, b.test, c.test and 2 more$", warnings[1])
+    end)
+
+    it("are looked at in each SNI that names its certificate elsewhere in a file", function()
+        local cert, key = pem.pair("ec", { names = { "a.test" } })
+        local id = "6f2c1a30-0000-4000-8000-000000000010"
+        local file = {
+            _format_version = "3.0",
+            certificates = { { id = id, cert = cert, key = key } },
+            snis = { { name = "b.test", certificate = { id = id } } },
+        }
+        local opts = { doubts = function() end }
+        local snapshot = config.parse(cjson.encode(file), "json", support.registry, opts)
+        assert.matches('^snis%[0%] "b.test": clients', snapshot.warnings[1])
     end)
 end)

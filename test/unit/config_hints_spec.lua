@@ -18,8 +18,23 @@ describe("what to write instead", function()
                 .. "write it without quotes",
             ["services: [{host: a, port: '80'}]"] = "port: expected an integer; write it without "
                 .. "quotes",
-            ["services: {name: a, host: b}"] = "services: expected an array; begin each of its "
-                .. "entities with -",
+            ["services: {name: a, host: b}"] = "services: expected an array; begin each entry "
+                .. "with '- '",
+            ["services: [{host: a, routes: {name: b}}]"] = "services[0].routes: expected an array; "
+                .. "begin each entry with '- '",
+            ["routes: [{headers: {X-A: b}}]"] = "headers.X-A: expected an array; write a "
+                .. "list: [...]",
+            ["services: [{url: host/x}]"] = "url: missing scheme in url; begin it with http:// or "
+                .. "https://",
+            ["services: [{url: 'host:80'}]"] = "url: missing scheme in url; begin it with http:// "
+                .. "or https://",
+            ["upstreams: [{name: u, healthchecks: {active: {healthy: {interval: 1}}}}]"] = "'1' is "
+                .. "not supported by this version (supported: 0); set it to 0 or leave it out: "
+                .. "there are no such health checks",
+            ["routes: [{paths: -/a -/b}]"] = "paths: expected an array; write a blank after "
+                .. "each '-'",
+            ["services:\n  -name: a\n  -host: b\n"] = "line 3: services: expected an array; write "
+                .. "'- name', with a blank after the dash",
         }) do
             assert.matches(line, said(body), 1, true)
         end
@@ -31,6 +46,67 @@ describe("what to write instead", function()
         }) do
             assert.equal(line, said(body):match("[%l_]+: expected.*$"))
         end
+        assert.matches("missing scheme in url$", said("services: [{url: /x}]"))
+    end)
+
+    it("is told of a time with its unit, where the field has one", function()
+        local plugin = "plugins: [{name: http-log, config: {http_endpoint: 'http://a/', %s}}]"
+        for body, line in pairs({
+            ["services: [{host: a, connect_timeout: 5s}]"] = "milliseconds: 5000",
+            ["services: [{host: a, read_timeout: '1m'}]"] = "milliseconds: 60000",
+            ["services: [{host: a, write_timeout: 1.5 s}]"] = "milliseconds: 1500",
+            [plugin:format("timeout: 250ms")] = "milliseconds: 250",
+            [plugin:format("queue: {max_retry_time: 1h}")] = "seconds: 3600",
+        }) do
+            assert.matches("; write " .. line .. "$", said(body))
+        end
+        for _, body in ipairs({
+            "consumers: [{username: a, keyauth_credentials: [{key: k, ttl: 500ms}]}]",
+            "plugins: [{name: rate-limiting, config: {minute: 5s}}]",
+            "services: [{host: a, retries: 5s}]",
+            "services: [{host: a, connect_timeout: 5x}]",
+            -- Beyond the field, and what a search for the unit would go through for minutes.
+            "services: [{host: a, connect_timeout: 99999999s}]",
+            ("services: [{host: a, connect_timeout: '%s!'}]"):format(("1"):rep(1000000)),
+        }) do
+            assert.matches("expected an? %a+$", said(body))
+        end
+    end)
+
+    it("is told of names in the place of entities, and how to write one", function()
+        for body, hint in pairs({
+            ["plugins: [key-auth]"] = "; write `- name: key-auth`",
+            ["services: [{host: a, plugins: [key-auth]}]"] = "; write `- name: key-auth`",
+            ["plugins: [s3cret]"] = "; write `- name: ...`",
+            ["services: [a]"] = "; write `- name: ...`",
+            ["consumers: [{username: a, keyauth_credentials: [b]}]"] = "; write `- key: ...`",
+            ["consumers: [{username: a, acls: [b]}]"] = "; write `- group: ...`",
+            ["consumers: [a]"] = "; write `- username: ...`",
+            ["upstreams: [a]"] = "",
+            ["services: [a b]"] = "",
+        }) do
+            local message = "expected a record, found a text" .. hint
+            assert.equal(message, said(body):sub(-#message))
+        end
+        local _, errors = config.parse(
+            '{"_format_version": "3.0", "plugins": ["key-auth"], "services": {"name": "a"}}',
+            "json",
+            support.registry
+        )
+        assert.equal(
+            "services: expected an array; write a list: [...]\nplugins[0]: expected a record, "
+                .. 'found a text; write {"name": "key-auth"}',
+            config.format_errors(errors)
+        )
+    end)
+
+    it("is told of a plugin's fields that stand beside its name", function()
+        local body = "plugins:\n- name: cors\n  max_age: 5\n  maxage: 5\n"
+        assert.equal(
+            'line 4: plugins[0] "cors".max_age: unknown field; it belongs under config\n'
+                .. 'line 5: plugins[0] "cors".maxage: unknown field; did you mean config.max_age?',
+            said(body)
+        )
     end)
 
     it("is told of fields that begin alike, and of what entities are known by", function()
@@ -45,6 +121,50 @@ describe("what to write instead", function()
         local named = "consumers: [{name: a, username: a}]"
         assert.equal(unknown:format("name", "username"), said(named))
         assert.matches("%.con: unknown field$", said("consumers: [{username: a, con: 1}]"))
+    end)
+
+    it("is told of plugins and references that are written or begin alike", function()
+        assert.matches("; did you mean rate%-limiting%?$", said("plugins: [{name: ratelimit}]"))
+        assert.matches("; did you mean keyauth_credentials%?", said("key_auth: [{key: a}]"))
+        local routes = "routes: [{paths: [/a], service: %s}]"
+        local both = "services: [{name: orders, host: a}]\n" .. routes
+        local hint = "%(no such entry in 'services'%); did you mean orders%?$"
+        assert.matches(hint, said(both:format("order")))
+        assert.matches(hint, said(both:format("{name: order}")))
+        assert.matches("'services'%)$", said(both:format("{id: order}")))
+        assert.matches("'services'%)$", said(both:format("bills")))
+    end)
+
+    it("compares few references with few names", function()
+        local services, routes = {}, {}
+        for i = 1, 1001 do
+            services[i] = ("{name: orders%d, host: a}"):format(i)
+        end
+        for i = 1, 11 do
+            routes[i] = ("{paths: [/a%d], service: order}"):format(i)
+        end
+        local body = "services: [%s]\nroutes: [%s]\n"
+        local errors = said(body:format("{name: orders, host: a}", table.concat(routes, ", ")))
+        assert.equal(10, select(2, errors:gsub("did you mean orders%?", "")))
+        errors = said(body:format(table.concat(services, ", "), routes[1]))
+        assert.matches("'services'%)$", errors)
+    end)
+
+    it("is told of a trailing comma in JSON", function()
+        for source, place in pairs({
+            ['{"services": [{"host": "a"}, ]}'] = "line 1, column 28: ",
+            ['{"services": [],\n\n}'] = "line 1, column 16: ",
+            [" ]"] = false,
+            ['{"services": ]}'] = false,
+        }) do
+            local _, errors = config.parse(source, "json", support.registry)
+            local message = config.format_errors(errors):match("^[^\n]+")
+            if place then
+                assert.equal(place .. "trailing comma; delete it", message)
+            else
+                assert.is_nil(message:find("comma; delete", 1, true))
+            end
+        end
     end)
 
     it("is told of a placeholder in a value that is wrong", function()
@@ -161,5 +281,19 @@ describe("the count of errors", function()
 
     it("is one of a text that cannot be read", function()
         assert.equal("1 error", (count("services: [")))
+    end)
+
+    it("is told of JSON that is not UTF-8, which Kong takes", function()
+        local source = '{"_format_version": "3.0",\n"services": [{"host": "a", "tags": %s}],'
+            .. '\n"_comment": "%s"}'
+        local snapshot =
+            assert(config.parse(source:format("[]", "\233t\233"), nil, support.registry))
+        local warning = "line 3, column 14: byte 0xE9 is not UTF-8 (the file may be Latin-1); save "
+            .. "it as UTF-8: `iconv -f latin1 -t utf-8`"
+        assert.same({ warning }, snapshot.warnings)
+        snapshot = assert(config.parse(source:format("[]", "\195\169"), nil, support.registry))
+        assert.same({}, snapshot.warnings)
+        local _, errors = config.parse(source:format("1", "\233"), nil, support.registry)
+        assert.same({ warning }, errors.warnings)
     end)
 end)

@@ -112,7 +112,7 @@ describe("certificates in files", function()
         ["no PEM"] = { { cert = "x", key = key }, "cert: " .. EXPECTED },
         ["broken"] = {
             { cert = cert .. broken, key = key },
-            "cert: invalid certificate: number 2 cannot be read",
+            "cert: invalid certificate: certificate 2 is damaged: it cannot be decoded",
         },
         ["too many"] = {
             { cert = cert:rep(33), key = key },
@@ -191,7 +191,7 @@ describe("the usual mistakes with PEM", function()
         },
         ["a certificate in a form that is not escaped"] = {
             { cert = without_plus(cert), key = key },
-            "cert: invalid certificate: number 1 cannot be read; " .. PLUS_GONE,
+            "cert: invalid certificate: certificate 1 is damaged: " .. PLUS_GONE,
         },
         ["a key in a form that is not escaped"] = {
             { cert = cert, key = without_plus(key) },
@@ -199,8 +199,8 @@ describe("the usual mistakes with PEM", function()
         },
         ["a certificate without line breaks"] = {
             { cert = (cert:gsub("\n", " ")), key = key },
-            "cert: invalid certificate: number 1 cannot be read; blanks inside the PEM text, where "
-                .. "line breaks were: in YAML, put it below a |",
+            "cert: invalid certificate: certificate 1 is damaged: blanks inside the PEM text, "
+                .. "where line breaks were: in YAML, put it below a |",
         },
     }) do
         it("are named: " .. what, function()

@@ -40,11 +40,11 @@ describe("sluice.ffi.crl", function()
             [""] = "expected PEM",
             ["x"] = "expected PEM",
             [" " .. one] = "expected PEM",
-            [BEGIN .. "AAAA\n" .. END] = "number 1 cannot be read",
-            [one .. BEGIN .. END .. one] = "number 2 cannot be read",
-            [one .. BEGIN] = "number 2: missing end line",
-            [one .. one:sub(1, -20)] = "number 2: missing end line",
-            [one .. BEGIN:rep(200000)] = "number 2: missing end line",
+            [BEGIN .. "AAAA\n" .. END] = "list 1 is damaged",
+            [one .. BEGIN .. END .. one] = "list 2 is damaged",
+            [one .. BEGIN] = "list 2: missing end line",
+            [one .. one:sub(1, -20)] = "list 2: missing end line",
+            [one .. BEGIN:rep(200000)] = "list 2: missing end line",
         }) do
             local ok, why = crl.check(text)
             assert.is_nil(ok)
@@ -58,7 +58,7 @@ describe("sluice.ffi.crl", function()
         delta:sign(pkey.new({ type = "EC", curve = "prime256v1" }), "sha256")
         local ok, why = crl.check(list("a", -1, 1) .. delta:toPEM())
         assert.is_nil(ok)
-        assert.is_truthy(why:find("number 2 is a delta of another one", 1, true), why)
+        assert.is_truthy(why:find("list 2 is a delta of another one", 1, true), why)
     end)
 
     it("names CAs of which no list is in date", function()

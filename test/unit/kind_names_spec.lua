@@ -115,6 +115,23 @@ describe("sluice.nearest", function()
         end
     end)
 
+    it("guesses by the letters alone, and by a beginning that one word has", function()
+        local words = { "key-auth", "rate-limiting", "request-size-limiting", "request-trailers" }
+        for typed, meant in pairs({
+            ratelimit = "rate-limiting",
+            RATE_LIMITING = "rate-limiting",
+            key_auht = "key-auth",
+            keyauth = "key-auth",
+            ["request-s"] = "request-size-limiting",
+            ["request-trailer"] = "request-trailers",
+        }) do
+            assert.equal(meant, nearest.guess(typed, words), typed)
+        end
+        for _, typed in ipairs({ "", "key", "request", "limiting", ("a"):rep(1e6) }) do
+            assert.is_nil(nearest.guess(typed, words), typed:sub(1, 20))
+        end
+    end)
+
     it("costs nothing for long words", function()
         assert.is_nil(nearest.find(("a"):rep(1e6), { "a" }))
         assert.equal("ab", nearest.find("a", { ("a"):rep(1e6), "ab" }))

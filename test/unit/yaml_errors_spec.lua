@@ -33,6 +33,14 @@ describe("gateway.config.yaml_errors", function()
             .. "has a value (is a ':' missing there?)",
         ["a:\n  - b\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
             .. "has a value (is a ':' missing there?)",
+        ["a:\n-name: b\n c: 1\n"] = "line 2, column 1: write '- name', with a blank after the dash",
+        ["a:\n  - b: 1\n    c: 2\n  -name: d\n    c: 2\n"] = "line 4, column 3: write '- name', "
+            .. "with a blank after the dash",
+        ["a:\n  - b: 1\n  -name: d\n"] = "line 3, column 3: write '- name', with a blank after the "
+            .. "dash",
+        ["a:\n  - b:\n    -/c\n    -/d\n"] = "line 3, column 5: write '- /c', with a blank after "
+            .. "the dash",
+        ["a: 1\n-5\nb: 2\n"] = "line 2, column 1: expected ': ' after '-5'",
         ["a: [1\nb: 2\n"] = "line 2, column 2: expected ',' or ']' for the '[' in line 1, "
             .. "found ':'",
         ["a: {b: 1\n"] = "line 2, column 1: expected ',' or '}' for the '{' in line 1, found "
@@ -117,5 +125,46 @@ describe("gateway.config.yaml_errors", function()
                 .. "^",
             source_line.excerpt(source, wrong.line, wrong.column)
         )
+    end)
+end)
+
+describe("a quote that is not closed", function()
+    for source, message in pairs({
+        ['_format_version: "3.0\nservices:\n  - name: a\n    url: "http://b"\n'] = "line 1, "
+            .. "column 18: no closing quote in this line; the next one is in line 4",
+        ['a:\n  - b:\n      - key: "c\n  - d:\n      - hosts: ["*.e"]\nf: 1\n'] = "line 3, "
+            .. "column 14: no closing quote in this line; the next one is in line 5",
+        ["a: 'it''s # no\nb: 1\nc: 'd'\n"] = "line 1, column 4: no closing quote in this line; "
+            .. "the next one is in line 3",
+        ['a: ["b", "c]\nd: ["e"]\n'] = "line 1, column 10: no closing quote in this line; the "
+            .. "next one is in line 2",
+        ['a: "b\nc: ""\n'] = "line 1, column 4: no closing quote in this line; the next one is "
+            .. "in line 2",
+        ['a: "b\\"\nc: "d\ne: 1"\n'] = "line 1, column 4: no closing quote in this line; the next "
+            .. "one is in line 2",
+    }) do
+        it(("is found in %q"):format(source), function()
+            local _, err = decode(source)
+            assert.equal(message, err)
+        end)
+    end
+
+    it("is none that is closed in another line", function()
+        for source, message in pairs({
+            ['a: "b\n  c"\nd: @e\n'] = "line 3, column 4: '@' cannot begin",
+            ["a: 'b\n\n  c' # \"d\ne: [f, 'g\n  h']\ni: 1\nj: @\n"] = "line 7, column 4: '@'",
+            ['a: |\n  "b\n  c: "d\ne: @f\n'] = "line 4, column 4: '@' cannot begin",
+            ['a:\n  - |\n   "b\n   c: "d\n  - @f\n'] = "line 5, column 5: '@' cannot begin",
+            ['a: 5" b\n# c: "d\ne: "f" # "g\nh: @i\n'] = "line 4, column 4: '@' cannot begin",
+        }) do
+            local _, err = decode(source)
+            assert.equal(message, err:sub(1, #message))
+        end
+    end)
+
+    it("is looked for in time that grows with the text", function()
+        local line = ('"a", '):rep(200000)
+        assert.matches("^line 1", select(2, decode("a: [" .. line .. "@]\n")))
+        assert.matches("^line 1", select(2, decode('a: "' .. ('\n: "b"'):rep(200000) .. "\n")))
     end)
 end)

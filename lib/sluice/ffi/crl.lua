@@ -31,14 +31,14 @@ function _M.check(text)
         count = count + 1
         local is_list, list = pcall(crl.new, block)
         if not is_list then
-            return nil, "invalid revocation list: number " .. count .. " cannot be read"
+            return nil, "invalid revocation list: list " .. count .. " is damaged"
         elseif list:getExtension(DELTA) then
-            return nil, "invalid revocation list: number " .. count .. " is a delta of another one"
+            return nil, "invalid revocation list: list " .. count .. " is a delta of another one"
         end
     end
     local _, begun = ("\n" .. text):gsub(BEGIN, "%0")
     if begun > count then
-        return nil, "invalid revocation list: number " .. count + 1 .. ": missing end line"
+        return nil, "invalid revocation list: list " .. count + 1 .. ": missing end line"
     end
     return count > 0 or nil, "expected PEM, -----BEGIN X509 CRL-----"
 end

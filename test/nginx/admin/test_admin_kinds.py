@@ -129,7 +129,7 @@ def test_pem_that_cannot_be_read_is_refused_in_our_words(gateway: Start, pair: P
     torn = {"cert": pair.cert.replace("\nMII", "\n"), "key": pair.key.replace("\nMI", "\n")}
     said = client.must(400, "POST", "/certificates", torn)["fields"]
     assert said == {
-        "cert": "invalid certificate: number 1 cannot be read",
+        "cert": "invalid certificate: certificate 1 is damaged: it cannot be decoded",
         "key": "invalid key: cannot be parsed",
     }
 

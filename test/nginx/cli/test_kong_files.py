@@ -23,7 +23,8 @@ def test_a_file_is_checked_and_started(instance: Instance, name: str) -> None:
     done = instance.run("check", str(instance.file), prefix=None)
     assert done.returncode == 0, done.stderr
     count = int(done.stdout.splitlines()[-1].split()[0])
-    assert done.stdout.splitlines()[-1] == f"{count} of {count} routes are served"
+    routes = "route is" if count == 1 else "routes are"
+    assert done.stdout.splitlines()[-1] == f"{count} of {count} {routes} served"
     assert instance.run("start").returncode == 0
     try:
         assert len(get(instance, "/routes")["data"]) == count
@@ -66,5 +67,5 @@ def test_a_check_that_fails_ends_with_what_would_serve_most(instance: Instance) 
     lines = instance.refuse("check", str(instance.file), prefix=None)
     assert lines[-1] == (
         "  of 8 routes, 2 need no change (25%); with the plugin 'zipkin' 100%; "
-        "the file is refused until every error above is mended"
+        "the file is refused until every error above is fixed"
     )
