@@ -88,9 +88,10 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
         foreground = true,
         old = old,
         store = held,
+        difference = planning.comparer(instance),
     })
     if #problems > 0 then
-        return nil, keep(problems)
+        return nil, keep(invocation.as_typed(problems, given))
     end
     complain(files.warnings)
     local anew = "warning: %s; `sluice restart` recreates it from %s"

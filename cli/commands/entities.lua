@@ -4,6 +4,7 @@
 local cjson = require("cjson")
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
+local declarative = require("cli.commands.declarative")
 local entities = require("gateway.entities")
 local entity_rows = require("cli.commands.entity_rows")
 local invocation = require("cli.commands.invocation")
@@ -12,7 +13,6 @@ local origins = require("gateway.config.origin")
 local planning = require("cli.commands.planning")
 local preflight = require("cli.instance.preflight")
 local prefixes = require("cli.instance.prefix")
-local process = require("cli.instance.process")
 local refusal = require("cli.commands.refusal")
 local sources = require("gateway.plan.sources")
 local store = require("cli.instance.store")
@@ -138,8 +138,10 @@ end
 
 local function absent(found)
     local hint = found.path == "/plugins" and "; name a plugin by its id or instance_name" or ""
+    local list, kind = found.path:match("^/(.-)/?([^/]+)$")
+    local place = list == "" and "" or " in " .. list
     local name = console.one_line(found.name)
-    return ("there is no %s in %s%s"):format(name, found.path:sub(2), hint)
+    return ("no %s named %s%s%s"):format(kind:gsub("s$", ""), name, place, hint)
 end
 
 -- JSON as it came, since numbers and empty lists do not survive being read.
@@ -301,7 +303,7 @@ _M.delete = on_entities(function(instance, arguments, settings, registry)
     end)
     if plan and plan.blocked then
         local label, by = planning.label(plan.blocked), planning.label(plan.blocked.by)
-        return fail({ ("%s stays: %s refers to it"):format(label, by), NOTHING_DELETED })
+        return fail({ ("%s was not deleted: %s refers to it"):format(label, by), NOTHING_DELETED })
     end
     local code = planning.settle(plan, err, arguments)
     if code then
@@ -315,23 +317,17 @@ _M.delete = on_entities(function(instance, arguments, settings, registry)
     return DONE
 end)
 
-local function read(path)
-    if path == "-" then
-        return io.read("*a")
-    end
-    return process.read_file(path)
-end
-
 --- apply: the entities of a file are made or changed, all or none; others stay.
 _M.apply = invocation.on_running(function(instance, _, arguments, context)
-    local text, reason = read(arguments.path)
+    local text, reason = declarative.read(arguments.path)
     if not text then
         return fail("cannot read " .. reason)
     end
     if not arguments.kind and text:find("^%s*[%[-] ?[^-]") then
         return fail("a plain list needs --kind, for example --kind routes", WRONG_USE)
     end
-    local extension = arguments.path:lower():match("%.(%w+)$")
+    local name = declarative.name(arguments.path)
+    local extension = name:lower():match("%.(%w+)$")
     local target = "/apply?dry_run=" .. (arguments.dry_run and 1 or 0)
     target = arguments.kind and target .. "&kind=" .. escape(arguments.kind) or target
     local body = { type = TYPES[extension] or "text/plain", text = text }
@@ -340,12 +336,12 @@ _M.apply = invocation.on_running(function(instance, _, arguments, context)
     if status == 400 and answer.name == "unknown kind" then
         return fail(answer.message, WRONG_USE)
     elseif status ~= 200 then
-        local about = { path = arguments.path, text = text, is_list = arguments.kind ~= nil }
+        local about = { path = name, text = text, is_list = arguments.kind ~= nil }
         return fail(refusal.of_file(instance, context.root, about, status, answer))
     end
     answer.text = answered
     for _, warning in ipairs(answer.warnings or {}) do
-        console.complain({ ("warning: %s: %s"):format(arguments.path, warning) })
+        console.complain({ ("warning: %s: %s"):format(name, warning) })
     end
     if arguments.dry_run or arguments.json then
         return planning.show(answer, arguments, "dry run: ")

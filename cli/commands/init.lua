@@ -7,6 +7,7 @@
 local change_commands = require("cli.commands.change")
 local console = require("cli.terminal.console")
 local control = require("cli.instance.control")
+local declarative = require("cli.commands.declarative")
 local images = require("cli.instance.images")
 
 local completion = require("cli.commands.completion")
@@ -21,6 +22,7 @@ local launch = require("cli.instance.launch")
 local libraries = require("cli.nginx.libraries")
 local log_folder = require("cli.instance.log_folder")
 local planning = require("cli.commands.planning")
+local plugin_setting = require("cli.instance.plugin_setting")
 local plugins = require("cli.commands.plugins")
 local preflight = require("cli.instance.preflight")
 local prefixes = require("cli.instance.prefix")
@@ -108,9 +110,10 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
         root = context.root,
         foreground = is_foreground(arguments, settings),
         store = held,
+        difference = planning.comparer(instance),
     })
     if #problems > 0 then
-        return fail(problems)
+        return fail(invocation.as_typed(problems, given))
     end
     complain(files.warnings)
     given.hash, given.files = found.hash, files.digest
@@ -119,7 +122,8 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     given.is_contained = environments.is_contained() and is_foreground(arguments, settings)
     complain(preflight.warnings(found, settings.file))
     start.fit_connections(settings)
-    planning.warn_of_former(instance:read_settings(), settings, given.is_supervised)
+    local remembered = instance:read_remembered()
+    planning.warn_of_former(instance:read_settings(), remembered, settings, given)
     local writer, err = start.open(context, instance, settings)
     if not writer then
         return fail(err)
@@ -187,6 +191,10 @@ local function replace(context, instance, settings, given, opts)
     if opts.old and opts.old.image_dir ~= settings.image_dir then
         images.remove(opts.old, instance.prefix)
     end
+    -- A change that the old gateway accepted meanwhile is put aside, and not lost.
+    if not planning.is_still_same(instance, settings, opts.found) then
+        opts.found.replaces = "the store was changed after it was compared with the file"
+    end
     -- Nobody has them: what begins is the copy on the disk.
     images.clear(settings)
     local up, failure = start.run(instance, settings, opts.found, opts.foreground)
@@ -229,8 +237,10 @@ _M.restart = invocation.on_meant(function(instance, arguments, context)
         old = old,
         is_left = true,
         store = held,
+        difference = planning.comparer(instance),
     })
     if #problems > 0 then
+        problems = invocation.as_typed(problems, given)
         problems[#problems + 1] = old and RESTART_REFUSED or nil
         return fail(problems)
     end
@@ -354,8 +364,11 @@ local function check_declarative(instance, arguments, context)
     local path = arguments.declarative or settings.file
     errors = {}
     local files = tls_files.check(settings, errors)
-    local found = preflight.check_file(path, settings, errors)
+    local found = declarative.check(path, settings, errors)
     if #errors > 0 then
+        if not instance and not arguments.plugins then
+            errors[#errors + 1] = plugin_setting.remark_of_own(errors)
+        end
         local routes = errors.coverage
         if routes and routes.routes > 0 and has_lacks(routes) then
             errors[#errors + 1] = "  " .. coverage.format(routes)
@@ -365,7 +378,7 @@ local function check_declarative(instance, arguments, context)
     complain(files.warnings)
     complain(preflight.warnings(found))
     local snapshot = found.snapshot
-    say("%s is valid: %s", path, counts_of(snapshot))
+    say("%s is valid: %s", declarative.name(path), counts_of(snapshot))
     say("%s", coverage.format({ routes = #snapshot.routes, served = #snapshot.routes }))
     return DONE
 end

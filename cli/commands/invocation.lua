@@ -81,7 +81,10 @@ local function find_instance(arguments)
     end
     local instance = instances.new(paths.resolve(settings.prefix))
     instance.is_named = _M.names_prefix(arguments)
-    hint.set_prefix(arguments.prefix and instance.prefix, instance.is_named and instance.prefix)
+    -- A settings file may name it, too.
+    local is_typed = arguments.prefix or arguments.conf
+    local is_named = instance.is_named or arguments.conf
+    hint.set_prefix(is_typed and instance.prefix, is_named and instance.prefix)
     hint.set_flags(typed_flags(arguments))
     return instance
 end
@@ -225,6 +228,23 @@ function _M.settings(arguments, instance, remembered)
         console.complain({ "warning: " .. warning })
     end
     return settings, errors, given
+end
+
+--- Names the variable of Kong's in errors about the setting that it gave, where that has another
+-- name.
+-- @tparam {string,...} lines of cli.instance.preflight
+-- @tparam table given third result of `settings`
+-- @treturn {string,...} lines
+function _M.as_typed(lines, given)
+    local typed = {}
+    for i, line in ipairs(lines) do
+        local name, rest = line:match("^([%w_]+)(: .*)$")
+        local kept = name and not given.flags[name] and given.environment[name]
+        local kongs = kept and kept.source and kept.source:match("^environment KONG_([%w_]+)$")
+        local is_other = kongs and kongs:lower() ~= name
+        typed[i] = is_other and ("%s (%s)%s"):format(name, kept.source, rest) or line
+    end
+    return typed
 end
 
 -- What is said of unknown SLUICE_* variables by commands that take no setting but the prefix. Who

@@ -4,6 +4,7 @@
 local cjson = require("cjson")
 local console = require("cli.terminal.console")
 local entities = require("gateway.entities")
+local hint = require("cli.terminal.hint")
 local is_equal = require("gateway.schema.equal")
 local items = require("gateway.config.items")
 local known_ids = require("gateway.plan.known_ids")
@@ -232,6 +233,49 @@ local function add_settings(plan, old, settings)
     end
 end
 
+local CHANGED = "the store of this prefix has changes"
+
+-- Whether a store differs from a file by ids alone.
+local function differs_by_ids(instance, settings, found)
+    local plan = store.plan(settings, instance, function(held)
+        local snapshot = found.parse(known_ids.finder(held)) or found.snapshot
+        return sources.replacement(held, found.plugins, (items.of(snapshot, {})))
+    end)
+    return plan ~= nil and _M.is_empty(plan)
+end
+
+--- What tells whether a file has what the store has, and nothing else.
+-- @tparam table instance cli.instance
+-- @treturn function `(settings, found)` of cli.preflight -> nil, or the reason why not
+function _M.comparer(instance)
+    return function(settings, found)
+        if count(found.snapshot) > MAX_COMPARED then
+            return CHANGED .. ", and the file is too large to compare"
+        end
+        local plan, err = _M.of_file(instance, settings, found)
+        if not plan then
+            return ("%s, which cannot be compared with the file: %s"):format(CHANGED, err)
+        elseif _M.is_empty(plan) then
+            return nil
+        elseif differs_by_ids(instance, settings, found) then
+            return "the store of this prefix has the contents of the file under other ids"
+        end
+        local line = "%s that are not in the file, as `sluice diff %s` shows"
+        return line:format(CHANGED, settings.file)
+    end
+end
+
+--- Whether a file that was accepted, as the store has the same, still has it.
+-- @tparam table instance cli.instance
+-- @tparam table settings resolved settings
+-- @tparam table found the file, of cli.preflight
+-- @treturn boolean
+function _M.is_still_same(instance, settings, found)
+    return not found.same_as
+        or store.revision(settings, instance) == found.same_as
+        or not _M.comparer(instance)(settings, found)
+end
+
 --- What a start with a file or its reload changes, and whether that is to be.
 -- @tparam table instance cli.instance
 -- @tparam table settings resolved settings
@@ -267,12 +311,13 @@ function _M.report_load(plan, arguments)
     end
 end
 
--- What decides who reaches it.
+-- What decides who reaches it, and what it serves.
 local OF_ACCESS = {
     admin_listen = true,
     admin_read_token = true,
     admin_token = true,
     admin_token_file = true,
+    file = true,
     proxy_listen = true,
     status_listen = true,
 }
@@ -286,23 +331,49 @@ local function former_text(field, settings)
     return ("%s %s -> %s"):format(field.field, setting_texts(field))
 end
 
---- Says what a start opens otherwise than the last one, whose flags it does not know.
+-- The flags of the last start, as they are typed.
+local function former_flags(old, flags)
+    local words = {}
+    for _, option in ipairs(options.list) do
+        local value = flags[option.name] and old[option.name]
+        if option.name == "file" and value == "" then
+            words[#words + 1] = "--no-file"
+        elseif value ~= nil and option.name ~= "prefix" then
+            local text = values.text(option, value)
+            words[#words + 1] = options.flag(option)
+            words[#words + 1] = options.is_secret(option) and "..." or hint.quoted(text)
+        end
+    end
+    return words
+end
+
+--- Says what a start does otherwise than the last one, whose flags it does not know: what it opens,
+-- and what those flags were.
 -- @tparam table|nil old the settings of the last start
+-- @tparam table|nil remembered what the last start was given (cli.settings)
 -- @tparam table settings resolved settings
--- @tparam boolean is_supervised a service manager starts it, and would a restart
-function _M.warn_of_former(old, settings, is_supervised)
-    local texts = {}
+-- @tparam table given what this start is given; `is_supervised`: a service manager starts it, and
+-- would a restart
+function _M.warn_of_former(old, remembered, settings, given)
+    local flags, texts = remembered and remembered.flags or {}, {}
     for _, field in ipairs(old and changed_settings(old, settings) or {}) do
-        -- Another version has more of them.
-        if OF_ACCESS[field.field] and old[field.field] ~= nil then
+        local name = field.field
+        local is_wanted = OF_ACCESS[name] or (flags[name] and not given.flags[name])
+        -- A file is named by whoever starts with one. Another version has more settings.
+        if is_wanted and old[name] ~= nil and not (name == "file" and settings.file ~= "") then
             texts[#texts + 1] = former_text(field, settings)
         end
     end
-    if #texts > 0 then
-        local line = "warning: settings differ from the last start: " .. table.concat(texts, "; ")
-        local hint = is_supervised and "" or "; `sluice restart` keeps those"
-        console.complain({ line .. hint })
+    if #texts == 0 then
+        return
     end
+    local line = "warning: settings differ from the last start: " .. table.concat(texts, "; ")
+    local words = former_flags(old, flags)
+    if #words > 0 then
+        line = ("%s; its flags were %s"):format(line, table.concat(words, " "))
+    end
+    local remark = "; `sluice restart` in place of stop and start keeps settings"
+    console.complain({ line .. (given.is_supervised and "" or remark) })
 end
 
 --- Prints a plan of which nothing is done.
@@ -337,9 +408,12 @@ local function ask(question)
 end
 
 -- Says what a plan deletes and asks whether that is to be, on a terminal: without one, or with
--- --yes, it is.
+-- --yes, it is. Where the file comes by a pipe nobody can answer, and its writer may have failed.
 local function confirm(plan, arguments)
-    if plan.deleted == 0 or arguments.yes or not is_terminal() then
+    if plan.deleted > 0 and arguments.path == "-" and not arguments.yes then
+        local line = "standard input lacks %d entities of the store; --yes deletes them"
+        return false, console.fail({ line:format(plan.deleted), "nothing was changed" })
+    elseif plan.deleted == 0 or arguments.yes or not is_terminal() then
         return true
     end
     local many = plan.deleted == 1 and "entity" or "entities"

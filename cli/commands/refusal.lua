@@ -51,14 +51,13 @@ end
 -- @tparam table|string answer as of `lines`
 -- @treturn {string,...} lines
 function _M.of_file(instance, root, about, status, answer)
-    local name = about.path == "-" and "stdin" or about.path
     local is_files = not about.is_list and (status == 400 or status == 409)
     local at = is_files and (answer.errors or { answer })[1].path
     local settings = at and prefixes.new(instance):check(root) and instance:read_settings()
-    local lines = settings and preflight.explain(name, about.text, settings, at)
+    local lines = settings and preflight.explain(about.path, about.text, settings, at)
     if not lines then
         lines = _M.lines(status, answer)
-        lines[1] = ("%s: %s"):format(name, lines[1])
+        lines[1] = ("%s: %s"):format(about.path, lines[1])
     end
     -- Who does not answer may have done it.
     lines[#lines + 1] = status and "nothing was changed"

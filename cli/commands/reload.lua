@@ -6,6 +6,7 @@ local control = require("cli.instance.control")
 local file = require("sluice.file")
 local hint = require("cli.terminal.hint")
 local launch = require("cli.instance.launch")
+local planning = require("cli.commands.planning")
 local process = require("cli.instance.process")
 local report = require("cli.terminal.report")
 local store = require("cli.instance.store")
@@ -151,9 +152,29 @@ local function describe(word, found, instance)
     return line:format(logs), FAILED
 end
 
---- Has workers that serve what the store has already take the declarative file.
+-- Waits until the old control worker has given up the store: until then it finishes requests that
+-- it has begun, also of tokens that are none any more. False: it has not in time.
+local function has_left(instance)
+    return process.poll(LEAVE_SECONDS, function()
+        local status, answer = control.ask(instance.control, "GET", "/status", nil, LEAVE_SECONDS)
+        local now = status == 200 and answer.control
+        return now and now.state ~= "waiting" and (now.state ~= "starting" or now.message ~= nil)
+    end) ~= nil
+end
+
+--- Has workers that serve what the store has already take the declarative file. Not where the store
+-- had the same, and the gateway of before has accepted a change since.
 -- @treturn number the exit code
 function _M.post_after(instance, writer, settings, given, found)
+    local is_same = not found.same_as
+        or (has_left(instance) and planning.is_still_same(instance, settings, found))
+    if not is_same then
+        return fail({
+            "the new settings are live, the declarative file is not: the store was changed after "
+                .. "it was compared with the file",
+            "  `sluice reload --no-file` returns to the store",
+        })
+    end
     local answer, reason, is_stored = post(instance, settings, found)
     if answer or is_stored then
         given.hash = found.hash
@@ -236,16 +257,6 @@ function _M.swap_workers(instance, writer, settings, given, opts)
         return _M.post_after(instance, writer, settings, given, opts.found)
     end
     return DONE
-end
-
--- Waits until the old control worker has given up the store: until then it finishes requests that
--- it has begun, also of tokens that are none any more. False: it has not in time.
-local function has_left(instance)
-    return process.poll(LEAVE_SECONDS, function()
-        local status, answer = control.ask(instance.control, "GET", "/status", nil, LEAVE_SECONDS)
-        local now = status == 200 and answer.control
-        return now and now.state ~= "waiting" and (now.state ~= "starting" or now.message ~= nil)
-    end) ~= nil
 end
 
 --- Has nginx take the live settings with other tokens, and nothing else: neither a declarative file

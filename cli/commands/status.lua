@@ -110,6 +110,7 @@ local function running(instance, master, context)
         former = former(instance),
         control = found_control,
         events = answers and events_of(instance) or nil,
+        plugin_failures = now and now.plugin_failures or nil,
         certificates = is_ours and answers and certificates_of(instance, settings) or nil,
     }
 end

@@ -2,6 +2,7 @@
 -- and returns an exit code.
 
 local console = require("cli.terminal.console")
+local declarative = require("cli.commands.declarative")
 local hint = require("cli.terminal.hint")
 local images = require("cli.instance.images")
 local invocation = require("cli.commands.invocation")
@@ -128,11 +129,11 @@ end)
 --- diff: what a file would change. Exit code 1 where it would.
 _M.diff = on_store(function(instance, settings, arguments)
     local errors = {}
-    local found = preflight.check_file(arguments.path, settings, errors)
+    local found = declarative.check(arguments.path, settings, errors)
     if not found then
         return fail(errors)
     end
-    complain(preflight.warnings(found, arguments.path))
+    complain(preflight.warnings(found, declarative.name(arguments.path)))
     local plan, err = planning.of_file(instance, settings, found)
     if not plan then
         return fail(err)
@@ -161,13 +162,13 @@ end
 --- import: the store holds what a file does, and nothing else. Refused while the gateway's own file
 -- is the configuration, since what is live would not be what that file says.
 _M.import = on_store(function(instance, settings, arguments, context)
-    local errors, path = {}, arguments.path
+    local errors, path = {}, declarative.name(arguments.path)
     local runs = instance:master() ~= nil
     local live = runs and instance:read_settings()
     if live and live.file ~= "" and not arguments.dry_run then
         return fail({ "read-only: " .. origins.how_to_change(live), "nothing was changed" })
     end
-    local found = preflight.check_file(path, settings, errors)
+    local found = declarative.check(arguments.path, settings, errors)
     if not found then
         return fail(errors)
     end
@@ -185,9 +186,9 @@ _M.import = on_store(function(instance, settings, arguments, context)
     end
     local done
     -- The history names it wherever the command was typed.
-    local file = values.absolute(path, unistd.getcwd())
+    local file = path == arguments.path and values.absolute(path, unistd.getcwd()) or path
     if runs then
-        done, reason = reload.import(instance, file)
+        done, reason = reload.import(instance, file, found.text)
     else
         done, reason = load(context, instance, settings, file, found)
     end
@@ -202,7 +203,10 @@ _M.import = on_store(function(instance, settings, arguments, context)
     elseif runs then
         return reload.say_live(done)
     end
-    say("the store has the contents of %s", path)
+    say("the store in %s has the contents of %s", instance.prefix, path)
+    if not instance:read_settings() then
+        say("no gateway has run there yet; `sluice start` starts it")
+    end
     return DONE
 end, true)
 

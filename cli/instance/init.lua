@@ -258,6 +258,7 @@ end
 --- The workers of a master: those that serve traffic, and the control worker.
 -- nginx names a worker once its init_worker phase is over, so a child that still has the master's
 -- name is one that is not ready.
+-- A control worker that leaves is none of them: it has no requests to finish.
 -- @tparam number master pid
 -- @treturn table { ready = {pids}, draining = {pids}, starting = {pids}, control = {pids} }
 function _M.workers(master)
@@ -272,7 +273,7 @@ function _M.workers(master)
     for i, pid in ipairs(pids) do
         local line, state = lines[i], nil
         if line:sub(1, #DRAINING) == DRAINING then
-            state = "draining"
+            state = not slots[pid] and "draining" or nil
         elseif
             line:sub(1, #CONTROL) == CONTROL or (slots[pid] and line:sub(1, #WORKER) == WORKER)
         then

@@ -70,8 +70,8 @@ local function program_of(list)
     return nil
 end
 
--- Who has what a socket needs: one of the running instance's, where it is those alone; else nil and
--- the pid of the other program.
+-- Who has what a socket needs: one of the running instance's, where it is those alone; else nil,
+-- the pid of the other program, and whether it listens.
 local function holder(wanted, held)
     local listening, others = sockets_at(wanted.port)
     local own, strangers = nil, {}
@@ -85,10 +85,10 @@ local function holder(wanted, held)
     end
     if own and #strangers == 0 then
         return own
-    elseif #strangers == 0 then
-        strangers = overlapping(others, wanted)
     end
-    return nil, program_of(strangers)
+    local is_listening = #strangers > 0
+    strangers = is_listening and strangers or overlapping(others, wanted)
+    return nil, program_of(strangers), is_listening
 end
 
 -- Opens a socket as nginx would, for a moment; why it cannot, a number of errno's or a text.
@@ -119,13 +119,14 @@ local ADVICE = {
 }
 
 -- Who has an address, and what to do about it.
-local function stranger_text(pid)
+local function stranger_text(pid, is_listening)
     local prefix, master = instances.gateway_of(pid or 0)
     if prefix then
         local form = "the gateway in %s (pid %d); run `%s`"
         return form:format(prefix, master, hint.command("stop", prefix))
     end
-    local who = "see `ss -ltnp`"
+    -- The end of a connection occupies its port, too.
+    local who = is_listening and "see `ss -ltnp`" or "see `ss -tanp`"
     if pid then
         local comm = process.read_file(("/proc/%d/comm"):format(pid)) or ""
         -- A program chooses its name: it may be anything.
@@ -137,10 +138,11 @@ end
 -- What is said of a socket that another has the address of; nil where the instance itself has it
 -- and leaves it, or nginx opens it all the same.
 local function occupied(wanted, held, is_left, flag)
-    local own, stranger = holder(wanted, held)
+    local own, stranger, is_listening = holder(wanted, held)
     if not own then
         local line = "%s: %s is in use by %s, or set %s to another port"
-        return line:format(wanted.name, wanted.said, stranger_text(stranger), flag)
+        local who = stranger_text(stranger, is_listening)
+        return line:format(wanted.name, wanted.said, who, flag)
     elseif is_left or (wanted.is_shared and not try(wanted, true)) then
         return nil
     end

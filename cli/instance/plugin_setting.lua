@@ -57,6 +57,21 @@ function _M.load(settings, errors)
     return plugins
 end
 
+--- How a file is checked that has a plugin of a user's own, which no setting names.
+-- @tparam {string,...} errors of the check
+-- @treturn string|nil a line; nil where no plugin may be one's own
+function _M.remark_of_own(errors)
+    for _, line in ipairs(errors) do
+        local name = line:match("plugin '([%w_-]+)' not installed%f[;%z]")
+        if name and not index.remark(name) and not line:find("did you mean", 1, true) then
+            local remark = "  if '%s' is your own: --prefix names its gateway, or --plugins "
+                .. "bundled,%s and --lua-package-path the plugin"
+            return remark:format(name, name)
+        end
+    end
+    return nil
+end
+
 --- Checks that the plugins that a store has configurations of are there: requests for one that is
 -- not are answered 500.
 -- @tparam table|nil plugins of `load`

@@ -350,9 +350,9 @@ function _M.check_file(path, settings, errors, loaded)
     return found
 end
 
--- Without a file the store is the truth. A file does not take the place of what no file has: that
+-- Without a file the store is the truth. A file does not take the place of what it lacks: that
 -- would be gone for good.
-local function check_configuration(settings, held, errors)
+local function check_configuration(settings, held, difference, errors)
     local is_anew = held.problem and held.is_replaceable and settings.file ~= ""
     if held.problem and not is_anew then
         for _, line in ipairs(held.problem) do
@@ -369,12 +369,14 @@ local function check_configuration(settings, held, errors)
     if found and is_anew then
         found.replaces = held.reason
     end
-    if found and held.is_written then
-        local line = "file: the store of this prefix has changes that are in no file; replace them "
-            .. "with the file by `sluice import %s` (`sluice export` saves them first), or serve "
-            .. "the store with --no-file"
-        add(errors, line, settings.file)
+    local reason = found and held.is_written and difference(settings, found)
+    if reason then
+        local line = "file: %s; `sluice import %s` replaces the store with the file (`sluice "
+            .. "export` saves it first), --no-file serves the store"
+        add(errors, line, reason, settings.file)
         return nil
+    elseif found and held.is_written then
+        found.same_as = held.revision
     end
     return found
 end
@@ -401,11 +403,12 @@ end
 -- `admin_named_tokens` has
 -- @tparam table opts `root`: Sluice's own directory; `foreground`; `old`: settings of the
 --   running instance; `is_left`: it leaves its addresses before; `store`: what the store has, of
---   cli.store
+--   cli.store; `difference(settings, found)`: how the file differs from that (cli.planning)
 -- @treturn table array of lines, empty when all is well
 -- @treturn table|nil the declarative file as `check_file` has it, if that is right; its plugins
 --   alone where none was given. With `replaces`, a reason, where the store was a copy of a file and
---   is damaged, so that it is recreated
+--   is damaged, so that it is recreated; with `same_as`, a revision of the store, which was written
+--   and has the same
 -- @treturn table the files of TLS, of cli.tls_files
 function _M.check(settings, opts)
     local errors = {}
@@ -417,7 +420,7 @@ function _M.check(settings, opts)
     settings.admin_token_list = tokens.list(settings, errors)
     local files = tls_files.check(settings, errors)
     listening.check(settings, opts.old, errors, opts.is_left)
-    return errors, check_configuration(settings, opts.store, errors), files
+    return errors, check_configuration(settings, opts.store, opts.difference, errors), files
 end
 
 return _M

@@ -132,10 +132,11 @@ end
 -- @tparam table settings resolved settings
 -- @tparam table instance cli.instance
 -- @treturn table `origin` of the file that its entities are those of (gateway.config.origin), or
--- `is_written` where somebody has changed them since; neither where there is no store. Where it is
--- not what it was, `problem`, lines that say so and what to do, and `reason`, the first of them;
--- `is_replaceable` where the entities are those of a file, as far as is known. `note`: what is no
--- reason to refuse a start. `plugins`: where there is no file, names of those that run
+-- `is_written` where somebody has changed them since; neither where there is no store; its
+-- `revision`. Where it is not what it was, `problem`, lines that say so and what to do, and
+-- `reason`, the first of them; `is_replaceable` where the entities are those of a file, as far as
+-- is known. `note`: what is no reason to refuse a start. `plugins`: where there is no file, names
+-- of those that run
 function _M.held(settings, instance)
     local live = live_store(instance)
     local found, err = worker_user.run(settings.user, function()
@@ -156,10 +157,22 @@ function _M.held(settings, instance)
     local is_written = not found.origin and (found.revision or 0) > 0
     return {
         origin = found.origin,
+        revision = found.revision,
         is_written = is_written,
         note = found.note,
         plugins = found.plugins,
     }
+end
+
+--- The revision that the store has now.
+-- @tparam table settings resolved settings
+-- @tparam table instance cli.instance
+-- @treturn number|nil nil where it cannot be read
+function _M.revision(settings, instance)
+    local found = reading(settings, instance, function(store)
+        return store:revision()
+    end)
+    return found and found.revision
 end
 
 --- Makes the store hold these entities, and no others.

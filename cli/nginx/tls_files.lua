@@ -87,12 +87,30 @@ local function read_pem(setting, each, kind, errors)
     return text, is_right and value or nil
 end
 
+-- That clients refuse a certificate, by its dates.
+local function warn_of_dates(name, each, certificate, warnings)
+    local from, to = certificate:getLifetime()
+    local now, reason = os.time(), nil
+    if to and now > to then
+        reason = "it expired on " .. os.date("!%Y-%m-%d", to)
+    elseif from and now < from then
+        reason = "it is not valid before " .. os.date("!%Y-%m-%d", from)
+    end
+    if reason then
+        local line = "warning: %s: %s: clients refuse the certificate: %s"
+        warnings[#warnings + 1] = line:format(name, each.path, reason)
+    end
+end
+
 -- Certificates of our own, each with its key.
-local function check_own(settings, name, errors, take)
+local function check_own(settings, name, errors, warnings, take)
     local keys = tls.own_files(settings, name .. "_key")
     for i, each in ipairs(tls.own_files(settings, name)) do
         local text, certificate = read_pem(name, each, "certificate", errors)
         take(each.path, text)
+        if certificate then
+            warn_of_dates(name, each, certificate, warnings)
+        end
         local secret, key = read_pem(name .. "_key", keys[i], "private key", errors)
         take(keys[i].path, secret)
         local fits = certificate
@@ -123,7 +141,7 @@ function _M.check(settings, errors)
         take(path, check_lists(path, errors, warnings))
     end
     for _, name in ipairs({ "ssl_cert", "admin_ssl_cert", "status_ssl_cert" }) do
-        check_own(settings, name, errors, take)
+        check_own(settings, name, errors, warnings, take)
     end
     if settings[CLIENT_CA] ~= "" then
         take(

@@ -37,7 +37,7 @@ end
 -- Flags of what changes entities: all show a plan (cli.commands.planning).
 local function add_plan_flags(command)
     command:flag("--dry-run", "Show what would change without changing it."):target("dry_run")
-    command:flag("-y --yes", "Delete without asking; without a terminal, no question is asked.")
+    command:flag("-y --yes", "Delete without asking, as is always so without a terminal.")
     command:flag("--json", "Print JSON.")
 end
 
@@ -147,25 +147,20 @@ local FORCE = "Replace the file if it exists, in one step."
 local function add_store_commands(parser)
     local import =
         parser:command("import", "Replace the contents of the store with a declarative file.")
-    import:argument("path", "The file.")
+    import:argument("path", "The file; - for standard input.")
     add_plan_flags(import)
     flags.add(import)
     local export =
         parser:command("export", "Write the contents of the store as a declarative file.")
-    export
-        :argument(
-            "path",
-            "The file to create, YAML if its name ends so; - or none: standard output."
-        )
-        :args("?")
-    export:flag("--yaml", "Write YAML, whatever the name: for standard output.")
+    export:argument("path", "The file to create; - or none: standard output."):args("?")
+    export:flag("--yaml", "Write YAML, whatever the name of the file; also to standard output.")
     export:flag("--force", FORCE)
     flags.add(export, PREFIX_ONLY)
     local diff = parser:command(
         "diff",
         "Show what importing a declarative file would change. Exit 1 if anything would."
     )
-    diff:argument("path", "The file.")
+    diff:argument("path", "The file; - for standard input.")
     diff:flag("--json", "Print JSON.")
     flags.add(diff, PREFIX_ONLY)
     local backup = parser:command("backup", "Back up the store, online or offline.")
@@ -217,7 +212,7 @@ local function add_entity_commands(parser)
     local history =
         parser:command("history", "Show who changed what, newest first."):target("history_command")
     history
-        :argument("revision", "A revision: show what it changed, field by field.")
+        :argument("revision", "Show what this revision changed, field by field.")
         :args("?")
         :convert(revision)
     history
@@ -267,7 +262,7 @@ end
 
 local function add_plugins(parser)
     local plugins = parser:command("plugins", "List the plugins of Kong and of Sluice.")
-    plugins:flag("--ours", "Show only those that are here, your own among them.")
+    plugins:flag("--ours", "Show only installed plugins, your own included.")
     plugins:flag("--json", "Print JSON.")
     flags.add(plugins, PLUGINS_ONLY)
 end
@@ -275,16 +270,25 @@ end
 local function add_token(parser)
     local token = parser:command("token", "Add, list or remove tokens of the Admin API.")
     token:argument("action", "add, list or remove."):choices({ "add", "list", "remove" })
-    token:argument("name", "The name of the token, as logs and the history have it."):args("?")
+    token:argument("name", "The name of the token, as logs and the history show it."):args("?")
     token
         :option("--role")
         :argname("<read|write>")
         :convert(choice(tokens.roles))
-        :description("What a token that is added may do. Default: read.")
-    token:flag("--replace", "Replace the token that has the name; its role stays without --role.")
+        :description("What the new token may do. Default: read.")
+    token:flag("--replace", "Replace the token of this name; without --role, it keeps its role.")
     token:flag("--stdin", "Read the token from standard input instead of printing a random one.")
     token:flag("--json", "Print JSON.")
     flags.add(token, TOKENS_ONLY)
+end
+
+local function add_check(parser)
+    local check = parser:command("check", "Validate a declarative file and print every error.")
+    check
+        :argument("declarative", "The file; - for standard input. Default: the setting `file`.")
+        :args("?")
+    check:flag("--store", "Check every page of the store instead.")
+    flags.add(check, CHECK_ONLY)
 end
 
 -- How each is typed, and what for.
@@ -329,16 +333,17 @@ local DETAILS = {
         .. "that others refer to cannot be deleted.",
     export = "In YAML if the name ends with .yaml or .yml, else in JSON; with all secrets. "
         .. "`sluice import` reads both.",
-    get = "Kinds can be spelt in every way: routes, route, key-auths, keyauth_credentials.",
+    get = "Any spelling of a kind works: services, service, key-auths, keyauth_credentials.",
     import = "Entities that are not in the file are deleted. A running gateway changes "
-        .. "immediately; one that a file configures refuses.",
-    plugins = "The cost is CPU time of a request with the plugin over one without. `off` are those "
-        .. "that the setting `plugins` does not have; with --prefix, that of the gateway there.",
+        .. "immediately; one whose configuration is a file refuses.",
+    plugins = "The cost is CPU time of a request with the plugin over one without. `off`: "
+        .. "installed, but not in the setting `plugins`; with --prefix, that of the gateway there.",
     quit = "Requests that are still open after --timeout are aborted; the exit code is then 1.",
     reload = "Settings, declarative file and TLS files are checked first; if one is not valid, "
         .. "or a setting only changes with a restart, the running configuration is kept. The "
-        .. "running workers take a changed file; changed settings and TLS files start new ones; "
-        .. "if nothing has changed, nothing is done.",
+        .. "running workers take a changed file, or the same one where POST /config has replaced "
+        .. "it; changed settings and TLS files start new ones; if nothing has changed, nothing is "
+        .. "done.",
     restart = "Requests in between are refused. If a check fails, the running gateway is kept. "
         .. "Flags given here replace those given to start.",
     rollback = "`sluice history` lists the revisions.",
@@ -346,9 +351,9 @@ local DETAILS = {
         .. "as admin_token, have no flag: use SLUICE_ADMIN_TOKEN, or the settings file.",
     status = "Includes logs, and certificates with their expiry. Exit code 3 if it does not run.",
     stop = "Open requests are aborted; `sluice quit` lets them finish.",
-    token = "The file has digests alone; a token is shown once, when it is "
+    token = "The file contains only digests; a token is shown once, when it is "
         .. "added. A running gateway takes the change with new workers, as `sluice reload` does.",
-    upgrade = "If the new one does not serve, the running one continues.",
+    upgrade = "If the new version does not serve, the running one continues.",
 }
 
 -- The commands in the order of their help.
@@ -446,11 +451,7 @@ function _M.parser(kinds)
 
     add_timers(parser)
 
-    local check = parser:command("check", "Validate a declarative file and print every error.")
-    check:argument("declarative", "The file; by default that of the setting `file`."):args("?")
-    check:flag("--store", "Check every page of the store instead.")
-    flags.add(check, CHECK_ONLY)
-
+    add_check(parser)
     add_store_commands(parser)
     add_entity_commands(parser)
 
@@ -459,7 +460,7 @@ function _M.parser(kinds)
         "Print the directives that load Sluice's libraries into another nginx."
     )
     lines
-        :argument("part", "main: for the main context; http: for the http block; both when absent.")
+        :argument("part", "main: for the main context; http: for the http block. Default: both.")
         :args("?")
         :choices(libraries.parts)
     flags.add(lines, LIBRARIES_ONLY)
@@ -472,7 +473,7 @@ function _M.parser(kinds)
     add_token(parser)
     local topic = parser:command("help", "Show the help of all commands, or of one.")
     topic
-        :argument("topic", "A command; settings: the flags of all settings; or one setting.")
+        :argument("topic", "A command or a setting; settings: the flags of all settings.")
         :args("?")
     parser:command("version", "Print the version.")
 

@@ -1,12 +1,18 @@
 --- What is typed by habit of nginx, Kong and others, and what does the same here.
 
+local entities = require("gateway.entities")
 local hint = require("cli.terminal.hint")
+local kind_names = require("gateway.config.kind_names")
 
 local _M = {}
 
 local GET = "`sluice get` lists entities, `sluice get KIND NAME` shows one"
 local CHECK = "`sluice check FILE` checks a declarative file"
 local APPLY = "`sluice apply FILE` creates and updates entities"
+local SETTINGS = "`sluice help settings` lists what can be set"
+local LOGS = "`sluice status` names error.log and access.log"
+local DECK = "`sluice import FILE` is decK's gateway sync, `sluice diff FILE` gateway diff, "
+    .. "`sluice export FILE` gateway dump"
 
 -- Commands that have others' names here; the first four are Kong's.
 local COMMANDS = {
@@ -20,6 +26,7 @@ local COMMANDS = {
     describe = GET,
     show = GET,
     validate = CHECK,
+    configtest = CHECK,
     test = CHECK,
     lint = CHECK,
     create = APPLY,
@@ -27,14 +34,24 @@ local COMMANDS = {
     update = APPLY,
     sync = "`sluice import FILE` makes the store what the file is",
     dump = "`sluice export FILE` writes the store to a file",
-    logs = "`sluice status` names error.log and access.log",
+    logs = LOGS,
+    log = LOGS,
+    metrics = "GET /metrics of the Admin API; `sluice events` and `sluice timers` show statistics",
+    settings = SETTINGS,
+    env = SETTINGS,
+    options = SETTINGS,
+    flags = SETTINGS,
+    commands = "`sluice help` lists them",
+    deck = DECK,
+    gateway = DECK,
+    konnect = DECK,
 }
 
 -- Flags of nginx's that are typed here, and what does the same.
 local OF_NGINX = {
     c = "--conf names the settings file",
     e = "--error-log names the error log",
-    g = "`sluice help settings` lists what can be set",
+    g = SETTINGS,
     p = "--prefix names the directory of the instance",
     s = "its signals are `sluice stop`, `sluice quit`, `sluice reload` and `sluice reopen`",
     t = "`sluice check` checks the settings and the declarative file",
@@ -87,6 +104,10 @@ end
 -- @tparam string name
 -- @treturn string|nil
 function _M.of_command(name)
+    local kind = kind_names.read(name)
+    if kind and entities.has_collection(kind) then
+        return ("`sluice get %s` lists them"):format(entities.path_name(kind))
+    end
     return COMMANDS[name]
 end
 

@@ -79,9 +79,11 @@ _M.list = {
         type = "path",
         default = "",
         doc = "The declarative configuration (YAML or JSON): services, routes, consumers, plugins. "
-            .. "If set, this file is the source of truth and the Admin API is read-only. Empty: "
-            .. "the store in the prefix is the source of truth, and the Admin API changes it; with "
-            .. "`database = off`, the last `POST /config` is the configuration.",
+            .. "If set, this file is the source of truth and the Admin API is read-only, save that "
+            .. "`POST /config` replaces what is live until the next reload or restart loads the "
+            .. "file again. Empty: the store in the prefix is the source of truth, and the Admin "
+            .. "API changes it; with `database = off`, the last `POST /config` is the "
+            .. "configuration.",
     },
     {
         name = "declarative_config_string",

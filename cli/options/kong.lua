@@ -15,7 +15,7 @@
 
 local _M = {}
 
-local DATABASE = "there is no database of Kong's here: the store is in the prefix"
+local DATABASE = "Sluice uses no external database: the store is in the prefix"
 local NO_HYBRID = "there is no hybrid mode here"
 local NO_MANAGER = "there is no Kong Manager here"
 local NO_STREAM = "TCP and UDP are not proxied"
@@ -25,7 +25,7 @@ local AT_ONCE = "changes are live on all workers at once, and nothing is asked o
 local NO_COMMANDS = "no commands are passed on to OpenSSL"
 local NO_DHE = "ciphers with DHE are not offered"
 local NO_WASM = "filters in WebAssembly are not run"
-local IN_STORE = "the configuration is in the store and in images, which size themselves"
+local IN_STORE = "the configuration is in the store and in shared memory that grows as needed"
 local TICKETS = "sessions are resumed by tickets, for an hour, with keys that change"
 local OWN_TEXT = "error responses have Kong's standard form"
 local NO_LIMIT = "plugins are given all that nginx has read of a request or a response"

@@ -96,6 +96,8 @@ end
 -- @tparam {string,...} items one address each
 -- @tparam table option a row of cli.options: `asks`, `off`
 -- @treturn {string,...}|nil the addresses, with single blanks; nil and what would be right
+-- @treturn nil|string
+-- @treturn nil|boolean whether that lists all words
 function _M.read(items, option)
     local expected = "addresses such as 127.0.0.1:8000 or [::1]:8000, each once, with commas"
         .. "; ssl, http2, proxy_protocol, "
@@ -109,12 +111,12 @@ function _M.read(items, option)
         if listen and listen.ask_client_certificate and not option.asks then
             return nil, "addresses without ask_client_certificate, which is for proxy_listen alone"
         elseif not listen then
-            return nil, expected
+            return nil, expected, true
         end
         found[i] = item:gsub("%s+", " ")
     end
     if #found == 0 then
-        return nil, expected
+        return nil, expected, true
     elseif not ports_agree(found) then
         return nil, "ask_client_certificate on all addresses of a port, or on none"
     end

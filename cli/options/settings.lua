@@ -49,8 +49,14 @@ local function all_given(names, sources)
     return true
 end
 
-local function read(option, given)
-    local value, expected = values.read(option, given.text, given.base)
+-- `listed`: type -> option of which a long list of what is right has been said.
+local function read(option, given, listed)
+    local value, expected, is_long = values.read(option, given.text, given.base)
+    if is_long and listed[option.type] then
+        expected = ("what %s takes"):format(listed[option.type])
+    elseif is_long then
+        listed[option.type] = option.name
+    end
     if value == nil and (options.is_secret(option) or given.is_secret) then
         return nil,
             ("%s (%s) is not valid; expected %s"):format(option.name, given.source, expected)
@@ -94,7 +100,7 @@ local function from_flags(flags, cwd)
 end
 
 local function read_settings_file(given, open)
-    local path, err = read(options.by_name.conf, given)
+    local path, err = read(options.by_name.conf, given, {})
     if not path then
         return {}, { err }, {}
     end
@@ -346,7 +352,7 @@ local function read_places(opts)
     local file, errors, kongs_file = read_settings_file(given_conf, opts.open or io.open)
     local vault_env = options.by_name.vault_env
     local given = pick(vault_env, { flags, environment, file }, defaults)
-    places.of_vaults = read(vault_env, given) or {}
+    places.of_vaults = read(vault_env, given, {}) or {}
     places.unknown = environments.unknown(variables, places.of_vaults)
     for _, err in ipairs(places.unknown) do
         errors[#errors + 1] = err
@@ -399,14 +405,14 @@ function _M.resolve(opts)
     end
 
     local settings, sources = {}, {}
-    local wanted = {}
+    local wanted, listed = {}, {}
     for _, name in ipairs(opts.only or {}) do
         wanted[name] = true
     end
     for _, option in ipairs(options.list) do
         if not opts.only or wanted[option.name] then
             local given = pick(option, { flags, environment, file }, defaults)
-            local value, err = read(option, given)
+            local value, err = read(option, given, listed)
             if err and option.name ~= "conf" then
                 errors[#errors + 1] = err
             end

@@ -93,7 +93,9 @@ local function read_path(text, option, base)
         end
         return ""
     end
-    if text:find(PATH_UNSAFE) then
+    if text == "-" then
+        return nil, "a path: a setting cannot be standard input (./- is a file of this name)"
+    elseif text:find(PATH_UNSAFE) then
         return nil, "a path without control characters and any of \" ' $ ; { } ? \\"
     end
     return absolute(text, base)
@@ -440,6 +442,8 @@ _M.readers = {
 -- @tparam string text the value as it was written
 -- @tparam string base directory that a relative path starts from
 -- @treturn any|nil the typed value; nil and what would be right when the text is wrong
+-- @treturn nil|string
+-- @treturn nil|boolean whether that is long, and the same of other options of this type
 function _M.read(option, text, base)
     return _M.readers[option.type](text, option, base)
 end

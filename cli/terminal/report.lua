@@ -124,6 +124,10 @@ local function control_lines(control)
             control.deaths == 1 and "" or "s"
         )
     end
+    if (control.crashes or 0) > 0 then
+        local text = "         workers killed by signals since the start: %d; see error.log"
+        out[#out + 1] = text:format(control.crashes)
+    end
     if control.unmapped > 0 then
         local text = "         %d requests were answered 503: a worker could not map the image"
         out[#out + 1] = text:format(control.unmapped)
@@ -168,6 +172,17 @@ local function certificate_lines(certificates, now)
             others,
             expiry_text(certificates.self_signed_expires, now)
         )
+    return lines
+end
+
+-- What plugins have thrown.
+local function failure_lines(failures)
+    local lines = {}
+    for i, each in ipairs(failures) do
+        local line = "%s: %d error%s in %s since the last start or reload; see error.log"
+        local plural = each.count == 1 and "" or "s"
+        lines[i] = line:format(each.plugin, each.count, plural, each.phase)
+    end
     return lines
 end
 
@@ -267,6 +282,7 @@ function _M.status(found, now)
     for _, line in ipairs(found.control and control_lines(found.control) or {}) do
         lines[#lines + 1] = line
     end
+    block(lines, "plugins", failure_lines(found.plugin_failures or {}))
     block(lines, "logs", found.logs)
     local shown = has_tls(found) and found.certificates
     block(lines, "tls", shown and certificate_lines(shown, now) or {})

@@ -148,12 +148,16 @@ local function said(variable, max_bytes)
     return is_line and text or nil
 end
 
--- Where it says that a configuration comes from: a file, or a setting that has the text. No name of
--- a token reads so.
+-- Where it says that a configuration comes from: a file, standard input, or a setting that has the
+-- text. No name of a token reads so.
 local function said_source()
     local text = said(variables.http_sluice_source, MAX_SOURCE)
     local is_one = text
-        and (text:find("^file /") or text:lower():find("declarative.config.string$"))
+        and (
+            text:find("^file /")
+            or text:lower():find("declarative.config.string$")
+            or text == "standard input"
+        )
     return is_one and text or nil
 end
 

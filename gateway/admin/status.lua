@@ -6,6 +6,7 @@ local response = require("gateway.admin.response")
 local json = require("gateway.schema.json")
 local metrics = require("sluice.ffi.metrics")
 local origins = require("gateway.config.origin")
+local phases = require("gateway.kit.phases")
 local spool = require("sluice.ffi.spool")
 
 local format = string.format
@@ -164,6 +165,7 @@ function _M.get(live, args)
         configuration_version = now and now.revision or state.revision,
         control = state,
         plugins_failed = json.array(live.plugin_errors:list(live.read)),
+        plugin_failures = json.array(phases.failures()),
         database = { reachable = REACHABLE[state.state] or false },
     })
 end

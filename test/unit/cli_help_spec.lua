@@ -192,6 +192,18 @@ describe("the help of a command", function()
             health = "`sluice status`",
             migrations = "`sluice start`",
             prepare = "`sluice start`",
+            options = "`sluice help settings`",
+            flags = "`sluice help settings`",
+            commands = "`sluice help`",
+            configtest = "`sluice check FILE`",
+            deck = "`sluice diff FILE` gateway diff",
+            env = "`sluice help settings`",
+            gateway = "`sluice import FILE` is decK's gateway sync",
+            konnect = "`sluice export FILE` gateway dump",
+            log = "`sluice status`",
+            metrics = "GET /metrics of the Admin API",
+            routes = "`sluice get routes`",
+            service = "`sluice get services`",
         }) do
             local _, said = help.text(parser, name)
             assert.is_truthy(said:find(here, 1, true), said)
@@ -200,6 +212,15 @@ describe("the help of a command", function()
                 assert.is_truthy(arguments_of.read(words_of(typed)), typed)
             end
         end
+    end)
+
+    it("is named where its topic is typed as a command", function()
+        local said = select(2, arguments_of.read({ "settings" }))[1]
+        assert.equal(
+            "unknown command 'settings'; `sluice help settings` lists what can be set",
+            said
+        )
+        assert.is_truthy(help.text(parser, "help"):find("^Usage: sluice help"))
     end)
 end)
 

@@ -59,6 +59,29 @@ describe("what status says to people", function()
         end
     end)
 
+    it("tells of plugins that throw and of killed workers, where there are any", function()
+        local control = { life = "answers", state = "live", pid = 4, revision = 1, deaths = 0 }
+        control.crashes, control.unmapped = 0, 0
+        local quiet = said({ control = control, plugin_failures = {} })
+        assert.is_nil(quiet:find("plugins", 1, true))
+        assert.is_nil(quiet:find("killed", 1, true))
+        control.crashes = 2
+        local text = said({
+            control = control,
+            plugin_failures = {
+                { plugin = "mine", phase = "access", count = 12 },
+                { plugin = "mine", phase = "log", count = 1 },
+            },
+        })
+        for _, line in ipairs({
+            "         workers killed by signals since the start: 2; see error.log",
+            "plugins  mine: 12 errors in access since the last start or reload; see error.log",
+            "         mine: 1 error in log since the last start or reload; see error.log",
+        }) do
+            assert.is_truthy(text:find("\n" .. line .. "\n", 1, true), text)
+        end
+    end)
+
     it("names what the configuration comes from", function()
         for line, more in pairs({
             ["none: the store is the source of truth"] = {},

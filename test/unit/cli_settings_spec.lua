@@ -108,6 +108,28 @@ describe("cli.options.settings", function()
         assert.matches("^log_level %(flag %-%-log%-level%): 'loud'", errors[1])
     end)
 
+    it("lists the words of an address once", function()
+        local _, errors = resolve({
+            flags = { proxy_listen = "127.0.0.1:1 foo bar", admin_listen = "127.0.0.1:2 baz" },
+        })
+        assert.matches("expected addresses such as .*, reuseport, ", errors[1])
+        assert.same({
+            "admin_listen (flag --admin-listen): '127.0.0.1:2 baz' is not valid; "
+                .. "expected what proxy_listen takes",
+        }, { unpack(errors, 2) })
+        local _, alone = resolve({ flags = { admin_listen = "127.0.0.1:2 baz" } })
+        assert.matches("expected addresses such as .*, reuseport, ", alone[1])
+    end)
+
+    it("takes no standard input for a file", function()
+        local _, errors = resolve({ flags = { file = "-" } })
+        assert.same({
+            "file (flag --file): '-' is not valid; expected a path: a setting cannot be standard "
+                .. "input (./- is a file of this name)",
+        }, errors)
+        assert.matches("/%-$", resolve({ flags = { file = "./-" } }).file)
+    end)
+
     it("refuses unknown variables, but those of vaults and of others", function()
         local _, errors = resolve({
             environment = { SLUICE_PROXY_LISTN = "127.0.0.1:1", SLUICE_XYZ = "", PROXY = "x" },

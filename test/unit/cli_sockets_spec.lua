@@ -115,6 +115,17 @@ describe("an address that somebody has", function()
         return errors[1]
     end
 
+    -- Where the kernel does not tell whose sockets are.
+    local function said_unnamed()
+        local real = process.open_files
+        process.open_files = function()
+            return {}
+        end
+        local line = said("127.0.0.1:%d")
+        process.open_files = real
+        return line
+    end
+
     local function name()
         return (process.read_file("/proc/self/comm"):gsub("\n", ""))
     end
@@ -138,19 +149,15 @@ describe("an address that somebody has", function()
         until socket.bind(other, place) == 0
         assert.equal(0, socket.listen(other, 1))
         assert.equal(0, socket.connect(fd, place))
-        local line = said("127.0.0.1:%d")
+        local line, unnamed = said("127.0.0.1:%d"), said_unnamed()
         unistd.close(other)
         assert.truthy(line:find(("(%s, pid %d)"):format(name(), PID), 1, true))
+        assert.truthy(unnamed:find("another program (see `ss -tanp`)", 1, true), unnamed)
     end)
 
     it("is without a name where the kernel does not tell it", function()
         assert.equal(0, socket.listen(fd, 1))
-        local real = process.open_files
-        process.open_files = function()
-            return {}
-        end
-        local line = said("127.0.0.1:%d")
-        process.open_files = real
+        local line = said_unnamed()
         local expected = "proxy_listen: 127.0.0.1:%d is in use by another program "
             .. "(see `ss -ltnp`); stop it, or set --proxy-listen to another port"
         assert.equal(expected:format(port), line)

@@ -314,7 +314,8 @@ describe("the quick start", function()
         for name, value in run:gmatch("\n(%l+)=([%d.:]+)") do
             values[name] = value
         end
-        local printed = run:match("\nTry it in another terminal:\n(.-)\n\nThe second")
+        local printed = run:match("\nTry it in another terminal:\n(.-)\n\n%${tls:")
+        printed = printed:gsub("%$tls", (run:match('tls="(\n  curl [^"]+)"')))
         local found = {}
         for line in printed:gmatch("  (curl [^\n]+)") do
             found[#found + 1] = line:gsub("%$(%l+)", values)

@@ -1,6 +1,7 @@
 """The store or a file as the truth, the token that only reads, hidden secrets, the audit log."""
 
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -10,7 +11,7 @@ from admin_tokens import send, with_token
 from changes import document, post
 
 from instance import ONE, TWO, Instance
-from sluice import Gateway, Start
+from sluice import NGINX, Gateway, Start
 from upstream import Upstream
 from wire import DEADLINE, wait_until
 
@@ -56,6 +57,14 @@ def test_without_a_file_the_store_is_the_truth(gateway: Start) -> None:
     assert send(running, "GET", "/consumers/alice").status_code == 200
 
 
+def bob(instance: Instance, method: str) -> int:
+    """Creates or deletes a consumer."""
+    url = f"http://127.0.0.1:{instance.admin_port}/consumers/bob"
+    body = {} if method == "PUT" else None
+    reply = httpx.request(method, url, json=body, trust_env=False, timeout=DEADLINE)
+    return reply.status_code
+
+
 def test_what_no_file_has_is_not_replaced_by_one(instance: Instance) -> None:
     with Upstream() as upstream:
         two = instance.folder / "two.yaml"
@@ -65,20 +74,65 @@ def test_what_no_file_has_is_not_replaced_by_one(instance: Instance) -> None:
         # What the file had stays, and is written from then on.
         instance.succeed("restart", file="")
         assert "the store is the source of truth" in instance.succeed("status")
-        done = httpx.request(
-            "PUT",
-            f"http://127.0.0.1:{instance.admin_port}/consumers/bob",
-            json={},
-            trust_env=False,
-            timeout=DEADLINE,
-        )
-        assert done.status_code in (200, 201), done.text
+        assert bob(instance, "PUT") in (200, 201)
         for verb in ("reload", "restart"):
             said = instance.refuse(verb, file=str(two))
-            assert "the store of this prefix has changes that are in no file" in said[0]
+            assert "the store of this prefix has changes that are not in the file" in said[0]
             assert f"sluice import {two}" in said[0]
+        # One that has the same takes its place, with the same ids.
+        two.write_text(ONE.format(url=upstream.url) + "consumers: [{username: bob}]\n")
+        line = "the store of this prefix has the contents of the file under other ids; "
+        assert line in instance.refuse("restart", file=str(two))[0]
+        two.write_text(TWO.format(url=upstream.url))
+        same = instance.folder / "same.json"
+        instance.succeed("export", str(same))
+        instance.succeed("reload", file=str(same))
+        instance.succeed("restart", file="")
+        assert bob(instance, "DELETE") == 204
+        assert f"sluice diff {same}" in instance.refuse("restart", file=str(same))[0]
         instance.succeed("import", str(two))
         instance.succeed("restart", file=str(two))
+
+
+WRITES_MEANWHILE = """\
+#!/bin/sh
+case " $* " in *" -t "*) curl -s -X PUT -d '' {url}/consumers/late >/dev/null ;; esac
+exec {nginx} "$@"
+"""
+
+
+@pytest.fixture
+def written_late(instance: Instance) -> Path:
+    """The file of a store that gets a consumer after a restart or reload has compared them."""
+    same, nginx = instance.folder / "same.json", instance.folder / "nginx"
+    url = f"http://127.0.0.1:{instance.admin_port}"
+    nginx.write_text(WRITES_MEANWHILE.format(url=url, nginx=NGINX))
+    nginx.chmod(0o755)
+    instance.succeed("start", file=None, nginx_binary=str(nginx))
+    assert bob(instance, "PUT") in (200, 201)
+    instance.succeed("export", str(same))
+    return same
+
+
+def test_a_change_during_a_restart_is_kept(instance: Instance, written_late: Path) -> None:
+    done = instance.run("restart", file=str(written_late))
+    assert done.returncode == 0, done.stderr
+    line = "warning: the store was changed after it was compared with the file; it is recreated "
+    path = r"from \S+, and the previous store is in (\S+)\n"
+    said = re.search(re.escape(line) + path, done.stderr)
+    assert said, done.stderr
+    instance.succeed("stop")
+    instance.run("restore", f"{said[1]}/store.db")
+    assert '"late"' in instance.succeed("export")
+
+
+def test_a_change_during_a_reload_is_kept(instance: Instance, written_late: Path) -> None:
+    done = instance.run("reload", file=str(written_late))
+    line = "the declarative file is not: the store was changed after it was compared with the file"
+    assert (done.returncode, line in done.stderr) == (1, True), done.stderr
+    assert instance.hint("reload --no-file") in done.stderr
+    instance.succeed("reload", "--no-file")
+    assert '"late"' in instance.succeed("get", "consumers", "--json")
 
 
 # Who asks ------------------------------------------------------------------------

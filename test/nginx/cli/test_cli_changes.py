@@ -270,7 +270,7 @@ def test_a_deletion_names_what_goes_with_it(gateway: Start, upstream: Upstream) 
     done = running.command("delete", "services", "orders", "--dry-run")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
-        "sluice: service orders stays: route web of service orders refers to it",
+        "sluice: service orders was not deleted: route web of service orders refers to it",
         "sluice: nothing was deleted",
     ]
     said = succeed(running, "delete", "services/orders", "routes/web", "routes/old", "--dry-run")
@@ -316,7 +316,8 @@ def test_an_import_while_it_does_not_run(gateway: Start, upstream: Upstream) -> 
         "+ route new of service orders",
     ]
     said = succeed(running, "import", after)
-    assert said[-2:] == [COUNTS, f"the store has the contents of {Path(after)}"]
+    prefix = running.settings["prefix"]
+    assert said[-2:] == [COUNTS, f"the store in {prefix} has the contents of {Path(after)}"]
 
 
 def test_a_reload_and_a_restart_show_what_the_file_changes(

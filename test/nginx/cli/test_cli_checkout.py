@@ -223,13 +223,34 @@ def test_the_demo_names_the_port_that_its_upstream_lacks(
 
 
 def test_the_demo_names_the_port_that_the_gateway_lacks(
-    checkout: Path, listener: socket.socket
+    instance: Instance, checkout: Path, listener: socket.socket
 ) -> None:
     if not is_free(UPSTREAM):
         pytest.skip("another demo runs on this machine")
     take(listener, PROXY)
-    line = refused(checkout)[0]
-    assert line.startswith(f"sluice: proxy_listen: 127.0.0.1:{PROXY} is in use by another program")
+    lines = refused(checkout)
+    taken = f"sluice: proxy_listen: 127.0.0.1:{PROXY} is in use by another program"
+    assert lines[0].startswith(taken)
+    assert lines[-1] == (
+        "run: for other addresses: SLUICE_PROXY_LISTEN=127.0.0.1:8080 "
+        "SLUICE_ADMIN_LISTEN=127.0.0.1:8081 make run"
+    )
+    proxy, admin = f"127.0.0.1:{instance.proxy_port}", f"127.0.0.1:{instance.admin_port}"
+    others = {"SLUICE_PROXY_LISTEN": proxy, "SLUICE_ADMIN_LISTEN": admin}
+    with subprocess.Popen(
+        [checkout / "scripts" / "run"],
+        env=os.environ | others,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        assert demo.stdout
+        try:
+            said = "".join(iter(demo.stdout.readline, "Ctrl-C here stops it.\n"))
+        finally:
+            demo.send_signal(signal.SIGINT)
+    assert f"curl http://{proxy}/hello\n  curl -i " in said
+    assert f"curl http://{admin}/routes\n" in said
 
 
 def stop_demo(checkout: Path) -> None:

@@ -188,7 +188,7 @@ def test_all_or_none_and_errors_say_where(running: Gateway, client: Client) -> N
     revision = client.ask("GET", "/").headers.get("sluice-revision")
     text = FILE.format(url="http://127.0.0.1:9").replace("[/one]", "[one]").replace("5}", "x}")
     said = refuse(running, "apply", "-", stdin=text)
-    assert said[0] == "sluice: file: stdin has 2 errors:"
+    assert said[0] == "sluice: file: standard input has 2 errors:"
     assert [line.split(": ")[:2] for line in said[1:3]] == [
         ["  line 8", 'services[0] "orders".routes[0] "one".paths[0]'],
         ["  line 20", 'upstreams[0] "pool".targets[1] "10.0.0.2:80".weight'],
@@ -207,7 +207,7 @@ def test_all_or_none_and_errors_say_where(running: Gateway, client: Client) -> N
         ),
     ):
         said = refuse(running, "apply", "-", stdin=json.dumps(wrong))
-        assert said == [f"sluice: stdin: {message}", "sluice: nothing was changed"]
+        assert said == [f"sluice: standard input: {message}", "sluice: nothing was changed"]
     assert refuse(running, "apply", "/nowhere.yaml") == [
         "sluice: cannot read /nowhere.yaml: No such file or directory"
     ]
@@ -378,11 +378,11 @@ def test_deletes_all_or_none(running: Gateway, client: Client) -> None:
     client.must(200, "PUT", "/consumers/alice")
     client.must(201, "POST", "/consumers/alice/key-auth", {"key": "alices-secret"})
     assert refuse(running, "delete", "services", "a", "nope") == [
-        "sluice: there is no nope in services",
+        "sluice: no service named nope",
         "sluice: nothing was deleted",
     ]
     assert refuse(running, "delete", "services", "a", "c") == [
-        "sluice: service c stays: route r of service c refers to it",
+        "sluice: service c was not deleted: route r of service c refers to it",
         "sluice: nothing was deleted",
     ]
     *said, count = succeed(running, "delete", "services", "a", "b")
@@ -407,8 +407,10 @@ def test_wrong_use(running: Gateway) -> None:
     assert refuse(running, "get", "routes", "x", "--tags", "y", code=2) == [
         "sluice: --tags goes with a list, not with a name"
     ]
-    assert refuse(running, "get", "routes", "x") == ["sluice: there is no x in routes"]
-    assert refuse(running, "get", "upstreams/x/targets") == ["sluice: there is no x in upstreams"]
+    assert refuse(running, "get", "routes", "x") == ["sluice: no route named x"]
+    assert refuse(running, "get", "upstreams/x/targets") == ["sluice: no upstream named x"]
+    path = "upstreams/x/targets/y"
+    assert refuse(running, "get", path) == ["sluice: no target named y in upstreams/x"]
     assert refuse(running, "get", "routes", "--tags", "a,") == [
         "sluice: invalid option (tags: invalid filter syntax)"
     ]

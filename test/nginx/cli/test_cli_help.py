@@ -241,7 +241,7 @@ def test_certificates_are_shown_with_their_names(running: Gateway, client: Clien
 
 def test_who_names_a_plugin_as_no_entity_is_told_how(running: Gateway, client: Client) -> None:
     client.must(201, "POST", "/plugins", {"name": "key-auth", "instance_name": "mine"})
-    absent = "sluice: there is no key-auth in plugins; name a plugin by its id or instance_name"
+    absent = "sluice: no plugin named key-auth; name a plugin by its id or instance_name"
     assert run(running, "get", "plugins", "key-auth", code=1) == [absent]
     nothing = "sluice: nothing was deleted"
     assert run(running, "delete", "plugins", "key-auth", code=1) == [absent, nothing]
@@ -259,7 +259,7 @@ def test_delete_takes_names_with_their_kinds(running: Gateway, client: Client) -
     ):
         assert said in run(running, *words, code=2)[0]
     assert run(running, "delete", "consumers/a", "services/none", code=1) == [
-        "sluice: there is no none in services",
+        "sluice: no service named none",
         "sluice: nothing was deleted",
     ]
     *said, count = run(running, "delete", "consumer/a", "service/web")
@@ -286,9 +286,7 @@ def test_what_entities_are_called_is_no_command_to_a_terminal(
     assert not re.search("[\x00-\x1f\x7f-\x9f]", text)
     assert json.loads(text)[0]["username"] == name
     assert run(running, "delete", "consumers", name)[0] == f"- consumer {shown}"
-    assert run(running, "get", "consumers", name, code=1) == [
-        f"sluice: there is no {shown} in consumers"
-    ]
+    assert run(running, "get", "consumers", name, code=1) == [f"sluice: no consumer named {shown}"]
 
 
 HOSTILE = "a\x1b]0;owned\x07\u009b31m\x7f\n\tb"
@@ -309,7 +307,7 @@ def test_a_name_stays_in_its_cell_and_line(
     assert f"- consumer {shown}" in running.command("diff", str(file)).stdout.splitlines()
     assert run(running, "delete", "consumers", HOSTILE, "--dry-run")[0] == f"- consumer {shown}"
     absent = run(running, "get", "routes", HOSTILE, code=1)
-    assert absent == [f"sluice: there is no {shown} in routes"]
+    assert absent == [f"sluice: no route named {shown}"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -403,14 +401,20 @@ def test_a_start_says_what_the_last_one_had(instance: Instance) -> None:
     instance.succeed("start")
     instance.succeed("stop")
     del instance.environment["SLUICE_ADMIN_TOKEN"]
-    admin = instance.flags["--admin-listen"]
-    done = instance.run("start", admin_listen="off", workers="1")
-    assert (done.returncode, done.stderr) == (
-        0,
+    admin, file = instance.flags["--admin-listen"], instance.flags["--file"]
+    done = instance.run("start", admin_listen="off", worker_connections=None, file=None)
+    assert done.returncode == 0, done.stderr
+    said, _, flags = done.stderr.partition("; its flags were ")
+    assert said == (
         "sluice: warning: settings differ from the last start: "
-        f"admin_listen {admin} -> off; admin_token is no longer set; "
-        f"{instance.hint('restart')} keeps those\n",
+        f"file {file} -> (unset); admin_listen {admin} -> off; admin_token is no longer set; "
+        "worker_connections 512 -> 16384"
     )
+    # As they are typed: a start with them is as the last one.
+    words, _, remark = flags.partition("; ")
+    assert remark == f"{instance.hint('restart')} in place of stop and start keeps settings\n"
+    typed = shlex.split(words)
+    assert dict(zip(typed[::2], typed[1::2], strict=True)) == instance.flags
 
 
 @pytest.mark.parametrize("verb", ["restart", "reload"])

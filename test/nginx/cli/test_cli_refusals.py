@@ -64,7 +64,7 @@ services:
     )
     *lines, last = instance.refuse("check", str(instance.file), prefix=None)[1:]
     assert last.startswith(
-        "  of 1 route, 0 need no change (0%); with the other errors mended 0%, then "
+        "  of 1 route, 0 need no change (0%); with the other errors fixed 0%, then "
     )
     assert lines == [
         "  line 2: plugins[0] \"key-aut\".name: plugin 'key-aut' not installed; "
@@ -110,7 +110,7 @@ def test_check_says_what_a_good_file_holds(instance: Instance) -> None:
     assert "is valid: 1 service, 1 route, 0 upstreams, 0 consumers, 0 plugins\n" in said
     pair = make("gateway")
     held = {
-        "certificates": [{"cert": pair.cert, "key": pair.key, "snis": [{"name": "a"}]}],
+        "certificates": [{"cert": pair.cert, "key": pair.key, "snis": [{"name": "gateway"}]}],
         "ca_certificates": [{"cert": make(name, is_ca=True).cert} for name in ("ca", "cb")],
         "upstreams": [{"name": "u", "targets": [{"target": "10.0.0.1:80"}]}],
         "consumer_groups": [{"name": "g"}],
@@ -158,6 +158,10 @@ def test_check_knows_what_the_gateway_of_its_prefix_was_started_with(instance: I
         assert instance.run(*words).stderr == said
     lines = instance.refuse("check", str(new), prefix=None)
     assert "plugin 'mine' not installed; the setting `plugins` has " in lines[1]
+    assert lines[2] == (
+        "  if 'mine' is your own: --prefix names its gateway, or --plugins bundled,mine and "
+        "--lua-package-path the plugin"
+    )
     lines = instance.refuse("check", str(new), vault_env="")
     assert "add it to the setting vault_env" in lines[1]
 
@@ -328,7 +332,7 @@ def test_names_in_the_environment_are_read_as_those_of_the_file(instance: Instan
     del instance.environment["SLUICE_PROXY_LISTN"]
     instance.environment["KONG_PG_HOST"] = "database"
     warning = (
-        "sluice: warning: environment: KONG_PG_HOST: there is no database of Kong's here: the "
+        "sluice: warning: environment: KONG_PG_HOST: Sluice uses no external database: the "
         "store is in the prefix\n"
     )
     assert instance.run("start").stderr == warning

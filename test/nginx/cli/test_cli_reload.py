@@ -266,6 +266,9 @@ def test_what_is_given_again_is_remembered(instance: Instance) -> None:
     conf = instance.folder / "sluice.conf"
     conf.write_text("log_level = info\n")
     instance.succeed("start", conf=str(conf))
+    # The prefix may be known by the file alone.
+    said = instance.refuse("start", conf=str(conf))[0]
+    assert f"use {instance.hint('reload')} to load" in said
     assert instance.succeed("reload", log_level="info") == SAME
     conf.write_text("log_level = warn\n")
     assert instance.succeed("reload") == SAME

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from instance import AS_ROOT, ONE, TWO, Instance
-from processes import children
+from processes import children, ran
 from upstream import Upstream
 from wire import wait_until
 
@@ -102,7 +102,7 @@ def test_import_export_diff_and_backup_while_it_runs_and_while_not(instance: Ins
         backup = instance.folder / "backup.db"
         instance.succeed("backup", str(backup))
         said = instance.succeed("import", str(two)).splitlines()
-        assert said[-1] == f"the store has the contents of {two}"
+        assert said[-1] == f"the store in {instance.prefix} has the contents of {two}"
         assert instance.succeed("diff", str(two)).startswith("no changes, ")
         # A backup is a store.
         said = instance.succeed("restore", str(backup)).splitlines()
@@ -178,6 +178,40 @@ def test_what_a_killed_backup_left_goes(instance: Instance, words: tuple[str, ..
         assert found == before | here
 
 
+def check_standard_input(instance: Instance, upstream: Upstream) -> None:
+    """Of a gateway that has TWO, and has it again then."""
+    one, two = (text.format(url=upstream.url) for text in (ONE, TWO))
+
+    def given(text: str, *words: str) -> tuple[int, str]:
+        line = instance.line(*words)
+        done = ran(line, env=instance.environment, cwd=instance.folder, input=text)
+        return done.returncode, done.stdout + done.stderr
+
+    assert given(two, "diff", "-") == (0, "no changes, 2 unchanged\n")
+    # JSON is told by its text, as decK writes it without a name.
+    in_json = instance.succeed("export")
+    assert given(in_json, "diff", "-") == (0, "no changes, 2 unchanged\n")
+    code, said = given(one, "diff", "-")
+    assert (code, "+ route one of service one" in said) == (1, True)
+    code, said = given(one, "check", "-")
+    assert (code, said.partition(": ")[0]) == (0, "standard input is valid")
+    for verb in ("check", "diff", "import"):
+        code, said = given("services: [{nam: a}]", verb, "-")
+        assert code == 1
+        assert said.startswith("sluice: file: standard input has ")
+    # Nobody can answer, and its writer may have failed after some lines.
+    code, said = given(one, "import", "-")
+    line = "sluice: standard input lacks 2 entities of the store; --yes deletes them\n"
+    assert (code, said) == (1, line + "sluice: nothing was changed\n")
+    for text, path in ((one, "/one"), (two, "/two")):
+        code, said = given(text, "import", "-", "--yes")
+        assert (code, "live on 2 workers in " in said) == (0, True)
+        assert instance.get(path) == 200
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    latest = json.loads(instance.succeed("history", "--json"))[0]
+    assert latest["by"] == f"standard input ({user})"
+
+
 def test_import_into_a_gateway_that_runs_is_live(instance: Instance) -> None:
     with Upstream() as upstream:
         instance.file.write_text(ONE.format(url=upstream.url))
@@ -187,6 +221,7 @@ def test_import_into_a_gateway_that_runs_is_live(instance: Instance) -> None:
         said = instance.succeed("import", str(two)).splitlines()
         assert said[-1].startswith("live on 2 workers in ")
         assert [instance.get(path) for path in ("/one", "/two")] == [404, 200]
+        check_standard_input(instance, upstream)
         # A start without a file serves what the store has.
         instance.succeed("stop")
         instance.succeed("start", file=None)
@@ -393,5 +428,7 @@ def test_status_tells_of_the_control_worker(instance: Instance) -> None:
         ),
         "its successor",
     )
-    assert instance.status()["control"]["deaths"] == 1
+    control = instance.status()["control"]
+    assert (control["deaths"], control["crashes"]) == (1, 1)
+    assert "workers killed by signals since the start: 1; " in instance.succeed("status")
     assert "died 1 time; traffic continued" in instance.succeed("status")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from certificates import Pair, make, shown
+from certificates import Pair, expired, make, shown
 from instance import ONE, SECONDS, TWO, Instance, is_untouched
 from upstream import Exchange, Upstream
 from wire import Wire, wait_until
@@ -76,8 +76,8 @@ def test_an_environment_of_kong_serves(instance: Instance, one: Upstream) -> Non
     done = instance.run("start", **NONE)
     assert (done.returncode, done.stderr) == (
         0,
-        "sluice: warning: environment: KONG_PG_HOST, KONG_PG_PASSWORD: there is no database of "
-        "Kong's here: the store is in the prefix\n",
+        "sluice: warning: environment: KONG_PG_HOST, KONG_PG_PASSWORD: Sluice uses no external "
+        "database: the store is in the prefix\n",
     )
     assert len(instance.status()["workers"]["ready"]) == 2
     status, headers, _ = ask(instance.proxy_port, "GET", "/one")
@@ -156,6 +156,13 @@ def test_daemon_off_stays_in_the_foreground(instance: Instance) -> None:
         admin_error_log="/dev/stderr",
         admin_access_log="/dev/stdout",
     )
+    instance.environment["KONG_NGINX_DAEMON"] = "on"
+    refused = instance.run("start", **NONE).stderr.splitlines()
+    assert (
+        "sluice: access_log (environment KONG_PROXY_ACCESS_LOG): /dev/stdout needs --foreground; "
+        "a daemon has no terminal"
+    ) in refused
+    instance.environment["KONG_NGINX_DAEMON"] = "off"
     process = subprocess.Popen(
         instance.line("start", **NONE),
         env=instance.environment,
@@ -221,6 +228,14 @@ def test_the_default_certificate_is_a_file_or_a_text(instance: Instance, pairs: 
         instance.refuse("reload")[0]
         == "sluice: ssl_cert: the text that is given is no certificate in PEM"
     )
+    # One that no client takes is served, and told of.
+    late = expired(make("ca", is_ca=True))
+    instance.environment["KONG_SSL_CERT"] = late.cert
+    instance.environment["KONG_SSL_CERT_KEY"] = late.key
+    done = instance.run("reload")
+    path = instance.prefix / "tls" / "ssl_cert-1.pem"
+    line = f"{path}: clients refuse the certificate: it expired on 2024-01-31"
+    assert (done.returncode, done.stderr) == (0, f"sluice: warning: ssl_cert: {line}\n")
 
 
 @pytest.mark.parametrize(

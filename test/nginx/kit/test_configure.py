@@ -5,7 +5,8 @@ from typing import Any
 from admin_client import Client
 from changes import document, post
 
-from sluice import Gateway, Start, proxying
+from processes import ran
+from sluice import COMMAND, Gateway, Start, proxying
 from upstream import Upstream
 from wire import wait_until
 
@@ -188,6 +189,12 @@ def test_a_plugin_that_throws_is_named(gateway: Start, upstream: Upstream) -> No
     text = admin.ask("GET", "/metrics").body.decode()
     for phase in phases:
         assert f'sluice_plugin_failures_total{{plugin="fails",phase="{phase}"}} 1' in text
-    failed = admin.must(200, "GET", "/status")["plugins_failed"]
+    status = admin.must(200, "GET", "/status")
+    failed = status["plugins_failed"]
     assert {entry["phase"] for entry in failed} == set(phases)
     assert {entry["plugin"] for entry in failed} == {"fails"}
+    counts = [(one["plugin"], one["phase"], one["count"]) for one in status["plugin_failures"]]
+    assert sorted(counts) == sorted(("fails", phase, 1) for phase in phases)
+    said = ran([COMMAND, "status"], env=running.environment()).stdout
+    for phase in phases:
+        assert f" fails: 1 error in {phase} since the last start or reload; see error.log\n" in said
