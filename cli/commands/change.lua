@@ -109,7 +109,9 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
         found = found,
         old = old,
         writer = writer,
-        hash = found.hash and remembered and remembered.hash,
+        -- Of a file that the store was made from, no other has been read since.
+        hash = found.hash and not found.snapshot and found.hash
+            or (found.hash and remembered and remembered.hash),
         live_hash = origins.hash(held.origin),
         are_new_files = not remembered or remembered.files ~= files.digest,
         is_unsettled = not remembered or remembered.is_unsettled,
@@ -117,11 +119,12 @@ local function prepare_change(instance, arguments, context, keep, on_kept)
 end
 
 -- Whether the file is to be posted: it has changed since it was read, or POST /config has put
--- something else in its place.
+-- something else in its place. One that the store was made from is not, as at a start: an import
+-- has kept ids that another load would replace.
 local function has_new_file(change)
     local hash, live_hash = change.found.hash, change.live_hash
     local is_replaced = live_hash ~= nil and live_hash ~= hash
-    return hash ~= nil and (hash ~= change.hash or is_replaced)
+    return change.found.snapshot ~= nil and (hash ~= change.hash or is_replaced)
 end
 
 -- Where only the file has changed, the workers take it, where nothing has they stay; otherwise
@@ -140,6 +143,7 @@ local function take(instance, master, arguments, context, change)
     return reload.swap_workers(instance, writer, settings, given, {
         found = change.found,
         is_new_file = is_new_file,
+        is_of_store = change.old ~= nil and change.old.file ~= settings.file,
         hash = change.hash,
         root = context.root,
         master = master,

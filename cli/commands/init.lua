@@ -91,7 +91,7 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
     if not settings then
         return fail(problems, WRONG_USE)
     end
-    local master = instance:master()
+    local leaders, master = instance:leaders()
     if master then
         return fail(
             ("already running in %s (pid %d); use `sluice reload` to load changes"):format(
@@ -100,7 +100,7 @@ _M.start = invocation.on_instance(function(instance, arguments, context)
             )
         )
     end
-    if #instance:leaders() > 0 then
+    if #leaders > 0 then
         return fail(report.stopped(instance.prefix, instance:orphans()))
     end
     local held = store.held(settings, instance)
@@ -226,6 +226,7 @@ _M.restart = invocation.on_meant(function(instance, arguments, context)
     end
     local settings, problems, given = invocation.settings(arguments, instance, remembered)
     if not settings then
+        problems[#problems + 1] = old and RESTART_REFUSED or nil
         return fail(problems, WRONG_USE)
     end
     local held = store.held(settings, instance)

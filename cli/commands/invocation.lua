@@ -91,9 +91,10 @@ end
 
 --- Where gateways run, for a command that found nothing and was not told where to look.
 -- @tparam table instance cli.instance
+-- @tparam[opt] boolean looks_anywhere also where it was named
 -- @treturn string|nil a line
-function _M.others(instance)
-    local found = instance.is_named and {} or instances.running()
+function _M.others(instance, looks_anywhere)
+    local found = instance.is_named and not looks_anywhere and {} or instances.running()
     return #found > 0
             and "  running on this machine: --prefix " .. table.concat(found, ", --prefix ")
         or nil
@@ -103,11 +104,17 @@ end
 -- @tparam table instance cli.instance
 -- @treturn {string,...} lines
 function _M.stopped(instance)
-    return { report.stopped(instance.prefix, instance:orphans()), _M.others(instance) }
+    local line = report.stopped(instance.prefix, instance:orphans())
+    local is_missing = instance.is_named and not stat.stat(instance.prefix)
+    line = line .. (is_missing and ", which does not exist" or "")
+    return { line, _M.others(instance, is_missing) }
 end
 
 -- Commands that may find a machine which has just booted.
 local MAKES_RUN_DIR = { start = true, restart = true, import = true }
+
+-- Commands by which a line of the settings file may have been meant to take effect.
+local TAKES_FILE = { reload = true, restart = true }
 
 -- Commands that tell what of Kong's settings has no effect: who comes from there begins with these.
 local WARNS = { start = true, restart = true, check = true }
@@ -204,7 +211,7 @@ end
 -- @treturn table errors
 -- @treturn table what a later reload must know
 function _M.settings(arguments, instance, remembered)
-    local settings, errors, given, warnings = settings_of.resolve({
+    local settings, errors, given, warnings, ignored = settings_of.resolve({
         flags = given_flags(arguments),
         defaults = arguments.defaults,
         cwd = unistd.getcwd(),
@@ -216,6 +223,7 @@ function _M.settings(arguments, instance, remembered)
     end
     if settings and remembered then
         warn_of_overridden(arguments, remembered)
+        console.complain({ TAKES_FILE[arguments.command] and ignored or nil })
         hint.set_variables(typed_variables(arguments, given, remembered))
     end
     if settings and environments.is_contained() then

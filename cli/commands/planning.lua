@@ -10,6 +10,7 @@ local items = require("gateway.config.items")
 local known_ids = require("gateway.plan.known_ids")
 local options = require("cli.options")
 local origins = require("gateway.config.origin")
+local saved = require("cli.instance.saved")
 local signal = require("posix.signal")
 local sources = require("gateway.plan.sources")
 local store = require("cli.instance.store")
@@ -201,19 +202,20 @@ local function count(snapshot)
     return total
 end
 
--- The settings that change.
+-- The settings that change. Of certificates and keys, also of those given as text, the files are
+-- compared, which are no secrets; the text of a declarative file is compared by its entities.
 local function changed_settings(old, settings)
     local list = {}
+    settings = saved.settings(settings)
     for _, option in ipairs(options.list) do
         local before, after = old[option.name], settings[option.name]
-        local is_secret = options.is_secret(option)
         -- Where none is given, a start takes one.
         local is_taken = option.name == "image_dir" and after == ""
-        -- The text of a file is compared by what is in it.
-        is_taken = is_taken or (is_secret and option.type ~= "secret")
+        -- Settings of an older version lack some.
+        is_taken = is_taken or (before == nil and values.is_unset(after))
         if not is_taken and not is_equal(before, after) then
             local field = { field = option.name, old = before, new = after }
-            if is_secret then
+            if option.type == "secret" then
                 field = { field = option.name, secret = true }
             end
             list[#list + 1] = field
@@ -226,7 +228,7 @@ end
 
 -- Adds the settings that change to a plan.
 local function add_settings(plan, old, settings)
-    local list = changed_settings(old, settings)
+    local list = old and changed_settings(old, settings) or {}
     if #list > 0 then
         plan.settings = list
         plan.text = ('%s,"settings":%s}'):format(plan.text:sub(1, -2), cjson.encode(list))
@@ -298,7 +300,7 @@ function _M.before_load(instance, settings, found, old, arguments)
         console.complain({ "warning: what changes is not shown: " .. err })
         return nil
     end
-    add_settings(plan, old or settings, settings)
+    add_settings(plan, old, settings)
     return plan, _M.settle(plan, nil, arguments)
 end
 
@@ -311,15 +313,19 @@ function _M.report_load(plan, arguments)
     end
 end
 
--- What decides who reaches it, and what it serves.
+-- What decides who reaches it, as whom it answers, and what it serves.
 local OF_ACCESS = {
+    admin_client_ca = true,
     admin_listen = true,
     admin_read_token = true,
+    admin_ssl_cert = true,
     admin_token = true,
     admin_token_file = true,
     file = true,
     proxy_listen = true,
+    ssl_cert = true,
     status_listen = true,
+    status_ssl_cert = true,
 }
 
 -- A setting of the last start, in few words.

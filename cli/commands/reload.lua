@@ -162,6 +162,12 @@ local function has_left(instance)
     end) ~= nil
 end
 
+local CHANGED_SINCE = {
+    "the new settings are live, the declarative file is not: the store was changed after it was "
+        .. "compared with the file",
+    "  `sluice reload --no-file` returns to the store",
+}
+
 --- Has workers that serve what the store has already take the declarative file. Not where the store
 -- had the same, and the gateway of before has accepted a change since.
 -- @treturn number the exit code
@@ -169,11 +175,7 @@ function _M.post_after(instance, writer, settings, given, found)
     local is_same = not found.same_as
         or (has_left(instance) and planning.is_still_same(instance, settings, found))
     if not is_same then
-        return fail({
-            "the new settings are live, the declarative file is not: the store was changed after "
-                .. "it was compared with the file",
-            "  `sluice reload --no-file` returns to the store",
-        })
+        return fail({ unpack(CHANGED_SINCE) })
     end
     local answer, reason, is_stored = post(instance, settings, found)
     if answer or is_stored then
@@ -222,8 +224,10 @@ end
 -- @tparam table writer cli.prefix
 -- @tparam table settings resolved settings
 -- @tparam table given what start.json is to remember
--- @tparam table opts `found`: the file, of cli.preflight; `is_new_file`; `hash` of the one that was
---   read last; `root`: Sluice's own directory; `master`: its pid; `old`: the settings that are live
+-- @tparam table opts `found`: the file, of cli.preflight; `is_new_file`; `is_of_store`: the file
+--   was not the source of truth before, so the store may have been changed since; `hash` of the one
+--   that was read last; `root`: Sluice's own directory; `master`: its pid; `old`: the settings that
+--   are live
 -- @treturn number the exit code
 function _M.swap_workers(instance, writer, settings, given, opts)
     local function give_up(lines)
@@ -255,6 +259,10 @@ function _M.swap_workers(instance, writer, settings, given, opts)
     )
     if opts.is_new_file then
         return _M.post_after(instance, writer, settings, given, opts.found)
+    elseif opts.is_of_store and opts.found.hash then
+        local is_same = has_left(instance)
+            and store.held(settings, instance).origin == opts.found.origin
+        return is_same and DONE or fail({ unpack(CHANGED_SINCE) })
     end
     return DONE
 end

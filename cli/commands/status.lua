@@ -45,19 +45,31 @@ local function events_of(instance)
         or nil
 end
 
+-- Whether a path is a file that others read alike: no pipe, and not this command's standard input.
+local function is_plain(path)
+    local info = not path:find("^/dev/") and not path:find("^/proc/") and stat.stat(path)
+    return info and stat.S_ISREG(info.st_mode) ~= 0
+end
+
 -- Whether POST /config has put something else in the place of the file: what is live is neither
--- what was read of it last nor, after a reload that was killed, what it has now.
-local function is_replaced(instance, settings, now)
+-- what was read of it last nor, after a reload that was killed, what it has now. Else, whether the
+-- file has changed since it was read.
+local function compare_file(instance, settings, now)
     local live_hash = now and settings.file ~= "" and now.configuration_hash
     local remembered = live_hash and instance:read_remembered()
-    if not remembered or not remembered.hash or remembered.hash == live_hash then
-        return false
+    if not remembered or not remembered.hash then
+        return false, false
     end
     local text = settings.declarative_config_string
     if settings.file:sub(1, 1) == "/" then
-        text = process.read_file(settings.file)
+        text = is_plain(settings.file) and process.read_file(settings.file) or nil
     end
-    return not text or config.hash(text) ~= live_hash
+    local is_live = text and config.hash(text) == live_hash
+    if remembered.hash == live_hash then
+        -- Who may not read it does not know.
+        return false, text ~= nil and not is_live
+    end
+    return not is_live, false
 end
 
 -- The certificates of the configuration, that which expires first before others, and that for all
@@ -95,15 +107,22 @@ local function running(instance, master, context)
     if now then
         found_control.state, found_control.error = now.control.state, now.control.message
     end
+    local is_replaced, is_changed = false, false
+    if is_ours then
+        is_replaced, is_changed = compare_file(instance, settings, now)
+    end
     return {
         pid = master,
         uptime_s = process.age_s(master) or 0,
         nginx = is_ours and settings.nginx_binary and launch.version(settings.nginx_binary) or nil,
         file = settings.file,
         database = settings.database,
-        file_replaced = is_ours and is_replaced(instance, settings, now) or false,
+        file_replaced = is_replaced,
+        file_changed = is_changed,
         proxy_listen = settings.proxy_listen or {},
         admin_listen = settings.admin_listen or {},
+        admin_token_required = (settings.admin_token or "") ~= ""
+            or settings.admin_token_list ~= nil,
         status_listen = settings.status_listen or {},
         logs = is_ours and instance:log_files(settings) or {},
         workers = instance.workers(master),

@@ -6,6 +6,7 @@ local on_disk = require("sluice.file")
 local unistd = require("posix.unistd")
 
 local console = require("cli.terminal.console")
+local hint = require("cli.terminal.hint")
 local invocation = require("cli.commands.invocation")
 local options = require("cli.options")
 local paths = require("cli.instance.paths")
@@ -29,6 +30,13 @@ local RANDOM_BYTES = 32
 local INPUT_BYTES = 4096
 
 local NEEDED = { "admin_named_tokens", "prefix", "run_dir", "user" }
+
+local REQUIRED = "the Admin API now requires a token: clients without one get a 401"
+local NO_CLIENT = "no client has a token now, and the Admin API still requires one: `sluice token "
+    .. "add <name>` adds one"
+local TO_OPEN = "  to require none: rm %s, then `sluice reload`"
+local ONLY_READS = "token '%s' can only read; --role write adds one that can write, with --replace "
+    .. "in the place of this one"
 
 local function generate()
     local random = assert(io.open("/dev/urandom", "rb"))
@@ -123,7 +131,7 @@ local function remove(file, arguments)
     return true
 end
 
--- Has the running gateway take the file, where it runs.
+-- Has the running gateway take the file, where it runs. The second: that it reads another one.
 local function make_live(instance, writer, path)
     local master = instance:master()
     local live = master and instance:read_settings()
@@ -131,7 +139,7 @@ local function make_live(instance, writer, path)
         return DONE
     elseif not paths.are_same(tokens.path(live), path) then
         console.complain({ "warning: the gateway reads another file until `sluice reload`" })
-        return DONE
+        return DONE, true
     end
     local errors = {}
     local found = tokens.list(live, errors)
@@ -142,25 +150,62 @@ local function make_live(instance, writer, path)
     return reload.take_tokens(instance, writer, found, master)
 end
 
+-- Whether all addresses of the Admin API may be without tokens.
+local function may_be_open(live)
+    for _, text in ipairs(live.admin_listen) do
+        local is_local = text:find("^127%.") or text:find("^localhost:") or text:find("^%[::1%]:")
+        if not is_local and not live.admin_insecure then
+            return false
+        end
+    end
+    return true
+end
+
+-- Says whom a change of the running gateway lets in or shuts out, where that is not what was typed.
+-- `live`: its settings before; `path`: of the file; `count`: of its tokens; `added`: the new one.
+local function say_access(live, path, count, added)
+    local has_admin_token, lines = live.admin_token ~= "", {}
+    if added and not has_admin_token and not live.admin_token_list then
+        lines[1] = REQUIRED
+    elseif count == 0 and not has_admin_token and live.admin_read_token == "" then
+        -- A file that the settings name is needed.
+        local is_own = live.admin_named_tokens == ""
+        lines = { NO_CLIENT, is_own and may_be_open(live) and TO_OPEN:format(hint.quoted(path)) }
+        lines[2] = lines[2] or nil
+    end
+    console.complain(lines)
+end
+
 -- Reads the file, has it changed, and writes it, while no other command may.
-local function change(instance, context, settings, edit)
+local function change(instance, context, settings, arguments, edit)
     local writer, err = start.open_prefix(context, instance, settings)
     if not writer then
         return fail(err)
     end
     local file, wrong = read_file(settings)
-    local done = file ~= nil
+    local done, text = file ~= nil, nil
     if file then
         done, wrong = edit(file)
     end
     if done then
-        done, wrong = writer:write(file.path, table.concat(file.lines, "\n") .. "\n")
+        text = table.concat(file.lines, "\n") .. "\n"
+        done, wrong = writer:write(file.path, text)
     end
     if not done then
         writer:undo()
         return fail(wrong)
     end
-    return make_live(instance, writer, file.path)
+    local list = tokens.parse(text)
+    local added = find({ list = arguments.action == "add" and list or {} }, arguments.name)
+    local live = instance:master() and instance:read_settings()
+    local code, is_other = make_live(instance, writer, file.path)
+    if code == DONE and added and added.role == "read" and not arguments.role then
+        console.complain({ ONLY_READS:format(added.name) })
+    end
+    if code == DONE and live and not is_other and #(live.admin_listen or {}) > 0 then
+        say_access(live, file.path, #list, added)
+    end
+    return code
 end
 
 local function run_add(instance, arguments, context, settings)
@@ -171,7 +216,7 @@ local function run_add(instance, arguments, context, settings)
     if not text then
         return fail(err)
     end
-    local code = change(instance, context, settings, function(file)
+    local code = change(instance, context, settings, arguments, function(file)
         return add(file, arguments, text)
     end)
     if code == DONE and not arguments.stdin then
@@ -181,7 +226,7 @@ local function run_add(instance, arguments, context, settings)
 end
 
 local function run_remove(instance, arguments, context, settings)
-    return change(instance, context, settings, function(file)
+    return change(instance, context, settings, arguments, function(file)
         return remove(file, arguments)
     end)
 end
@@ -200,7 +245,9 @@ local function run_list(_, arguments, _, settings)
         return DONE
     end
     if #file.list == 0 then
-        say("no tokens in %s", file.path)
+        local is_there = on_disk.lstat(file.path)
+        local required = is_there and "; the Admin API requires one" or ""
+        say("no tokens in %s%s", file.path, required)
         return DONE
     end
     local rows = { { "name", "role" } }

@@ -30,14 +30,16 @@ local function now_ms()
     return now.tv_sec * 1000 + now.tv_nsec / 1e6
 end
 
+-- After an upgrade to another layout, the master has the memory of the one before open, too: its
+-- own comes later.
 local function read_page(master)
-    for name, fd in pairs(process.open_files(master)) do
-        if name:find(NAME) then
-            local text = process.read_file(("/proc/%d/fd/%d"):format(master, fd), READ_BYTES)
-            return text and text:sub(1, #MAGIC) == MAGIC and text or nil
-        end
+    local own = nil
+    for name, fd in process.open_files(master) do
+        own = name:find(NAME) and fd or own
     end
-    return nil
+    local path = own and ("/proc/%d/fd/%d"):format(master, own)
+    local text = path and process.read_file(path, READ_BYTES)
+    return text and text:sub(1, #MAGIC) == MAGIC and text or nil
 end
 
 -- Whether it does anything, by its last beat and what the kernel says of the process.

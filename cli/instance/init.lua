@@ -29,6 +29,8 @@ local mt = { __index = _M }
 
 local DAMAGED = "is damaged"
 
+-- As nginx calls its processes.
+local NGINX = "nginx:"
 local MASTER = "nginx: master process"
 
 -- Of a command line, what may name a prefix: anybody's may be as long as memory.
@@ -120,7 +122,7 @@ end
 -- symbolic links.
 local function holds(pid, sockets, folder)
     local beginning = paths.resolve(folder) .. "/"
-    for name in pairs(process.open_files(pid)) do
+    for name in process.open_files(pid) do
         if sockets[name] or name:sub(1, #beginning) == beginning then
             return true
         end
@@ -141,9 +143,9 @@ end
 
 -- The master, by a scan of /proc: somebody may have removed its pid file.
 local function find_master(self)
-    local pids, parents = process.all()
-    for _, pid in ipairs(pids) do
-        if is_master(self, pid) and not is_master(self, parents[pid]) then
+    for _, pid in ipairs(process.beginning_with(NGINX)) do
+        local parent = is_master(self, pid) and process.parent(pid)
+        if parent and not is_master(self, parent) then
             return pid
         end
     end
@@ -168,8 +170,7 @@ end
 -- @treturn string|nil its prefix; nil: there is none, or this user may not see it
 -- @treturn number|nil pid of its master
 function _M.gateway_of(pid)
-    local _, parents = process.all()
-    for _, one in ipairs({ pid, parents[pid] }) do
+    for _, one in ipairs({ pid, process.parent(pid) }) do
         local prefix = prefix_of(one)
         if prefix then
             return prefix, one
@@ -183,7 +184,7 @@ end
 -- @treturn {string,...} in alphabetical order
 function _M.running()
     local found, seen = {}, {}
-    for _, pid in ipairs((process.all())) do
+    for _, pid in ipairs(process.beginning_with(NGINX)) do
         local prefix = prefix_of(pid)
         if prefix and not seen[prefix] then
             seen[prefix] = true
@@ -212,23 +213,16 @@ function _M:former()
     return master_of(self, self.former_pid)
 end
 
--- The workers that a killed master has left: those that serve, and all.
+-- The workers that a killed master has left, where there is no master: those that serve, and all.
 -- One is known by nginx's title, by a parent that is no nginx, and by the control socket or a log
 -- of this prefix, which it holds open. Costs a scan of /proc; another user's are not seen.
 local function left(self)
     local serving, all = {}, {}
-    if self:master() then
-        return serving, all
-    end
     local sockets = sockets_at(self.control)
-    local pids, parents = process.all()
-    for _, pid in ipairs(pids) do
+    for _, pid in ipairs(process.beginning_with(NGINX)) do
         local serves = has_title(pid, WORKER)
-        if
-            (serves or has_title(pid, CONTROL))
-            and not has_title(parents[pid], MASTER)
-            and holds(pid, sockets, self.logs)
-        then
+        local parent = (serves or has_title(pid, CONTROL)) and process.parent(pid)
+        if parent and not has_title(parent, MASTER) and holds(pid, sockets, self.logs) then
             serving[#serving + 1] = serves and pid or nil
             all[#all + 1] = pid
         end
@@ -239,12 +233,13 @@ end
 --- The workers that a killed master has left: they serve on, and nobody looks after them.
 -- @treturn table array of pids, empty while the master runs; without the control worker
 function _M:orphans()
-    return (left(self))
+    return self:master() and {} or (left(self))
 end
 
 --- The processes that a signal has to reach to end the instance: its masters (two after a binary
 -- upgrade), or the workers that a killed one has left.
 -- @treturn table array of pids, empty when it does not run
+-- @treturn number|nil pid of the running master
 function _M:leaders()
     local master, former = self:master(), self:former()
     if not master then
@@ -252,7 +247,7 @@ function _M:leaders()
         pids[#pids + 1] = former
         return pids
     end
-    return { master, former }
+    return { master, former }, master
 end
 
 --- The workers of a master: those that serve traffic, and the control worker.

@@ -61,7 +61,7 @@ local function program_of(list)
         names[("socket:[%s]"):format(each.inode)] = each.inode ~= "0" or nil
     end
     for _, pid in ipairs(next(names) and process.all() or {}) do
-        for name in pairs(process.open_files(pid)) do
+        for name in process.open_files(pid) do
             if names[name] then
                 return pid
             end

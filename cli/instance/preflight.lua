@@ -315,7 +315,8 @@ end
 -- another snapshot }`; no snapshot where the origin is the store's
 function _M.check_file(path, settings, errors, loaded)
     if path == "" then
-        add(errors, "file: no file to check; name one, or set %s", flag("file"))
+        local line = "file: no file to check; name one (- for standard input), or set %s"
+        add(errors, line, flag("file"))
         return nil
     end
     local text = read_file(path, settings, errors)
@@ -369,13 +370,16 @@ local function check_configuration(settings, held, difference, errors)
     if found and is_anew then
         found.replaces = held.reason
     end
-    local reason = found and held.is_written and difference(settings, found)
+    local is_other = held.is_source and held.origin and found and found.origin ~= held.origin
+    local is_own = held.is_written or is_other
+    local reason = found and is_own and difference(settings, found)
     if reason then
-        local line = "file: %s; `sluice import %s` replaces the store with the file (`sluice "
-            .. "export` saves it first), --no-file serves the store"
-        add(errors, line, reason, settings.file)
+        add(errors, "file: %s", reason)
+        local line = "  `sluice import %s` replaces the store with the file (`sluice export` saves "
+            .. "it first), --no-file serves the store"
+        add(errors, line, settings.file)
         return nil
-    elseif found and held.is_written then
+    elseif found and is_own then
         found.same_as = held.revision
     end
     return found

@@ -21,6 +21,8 @@ _M.PATH_MAX = PATH_MAX
 
 ffi.cdef("ssize_t readlink(const char *path, char *text, size_t size);")
 
+local link_text = ffi.new("char[?]", PATH_MAX)
+
 --- Reads a file.
 -- @tparam string path
 -- @tparam[opt] number size bytes of its beginning; else all of it
@@ -109,6 +111,29 @@ function _M.all()
     return pids, parents
 end
 
+--- The processes whose command line begins with a text, by a scan of /proc.
+-- @tparam string beginning
+-- @treturn {number,...} pids in ascending order, without zombies
+function _M.beginning_with(beginning)
+    local pids = {}
+    for entry in dirent.files("/proc") do
+        local path = is_number(entry) and ("/proc/%s/cmdline"):format(entry)
+        if path and read_file(path, #beginning) == beginning then
+            pids[#pids + 1] = tonumber(entry)
+        end
+    end
+    table.sort(pids)
+    return pids
+end
+
+--- The parent of a process.
+-- @tparam number pid
+-- @treturn number|nil its pid; 0: it has none here; nil: there is no such process
+function _M.parent(pid)
+    local fields = stat_fields(pid)
+    return fields and tonumber(fields[2])
+end
+
 --- The children of a process, by a scan of /proc.
 -- @tparam number parent its pid
 -- @treturn table array of pids in ascending order, without zombies
@@ -128,26 +153,31 @@ end
 -- @tparam string path
 -- @treturn string|nil
 function _M.read_link(path)
-    local text = ffi.new("char[?]", PATH_MAX)
-    local length = ffi.C.readlink(path, text, PATH_MAX)
-    return length >= 0 and ffi.string(text, length) or nil
+    local length = ffi.C.readlink(path, link_text, PATH_MAX)
+    return length >= 0 and ffi.string(link_text, length) or nil
 end
 
---- What a process holds open, as /proc names it: a path, or "socket:[<inode>]" and the like.
+--- Goes through what a process holds open, one link read at a time: a master has hundreds, and
+-- what is looked for is one of the first.
 -- @tparam number pid
--- @treturn table name -> a descriptor of it; empty when it is gone or another user's
+-- @treturn function iterator that gives a name, as /proc has it (a path, or "socket:[<inode>]" and
+-- the like), and its descriptor, lowest first; nothing when it is gone or another user's
 function _M.open_files(pid)
     local folder = ("/proc/%d/fd"):format(pid)
-    local found = {}
     -- Throws where the folder cannot be read.
-    local listed, names = pcall(dirent.dir, folder)
-    for _, fd in ipairs(listed and names or {}) do
-        local name = is_number(fd) and _M.read_link(folder .. "/" .. fd)
-        if name then
-            found[name] = tonumber(fd)
+    local is_listed, names = pcall(dirent.dir, folder)
+    local at, count = 0, is_listed and #names or 0
+    return function()
+        while at < count do
+            at = at + 1
+            local fd = names[at]
+            local name = is_number(fd) and _M.read_link(folder .. "/" .. fd)
+            if name then
+                return name, tonumber(fd)
+            end
         end
+        return nil
     end
-    return found
 end
 
 --- How long a process has been running.

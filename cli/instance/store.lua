@@ -133,7 +133,8 @@ end
 -- @tparam table instance cli.instance
 -- @treturn table `origin` of the file that its entities are those of (gateway.config.origin), or
 -- `is_written` where somebody has changed them since; neither where there is no store; its
--- `revision`. Where it is not what it was, `problem`, lines that say so and what to do, and
+-- `revision`. `is_source`: it was the source of truth, so a file in its place may lack what an
+-- import has brought. Where it is not what it was, `problem`, lines that say so and what to do, and
 -- `reason`, the first of them; `is_replaceable` where the entities are those of a file, as far as
 -- is known. `note`: what is no reason to refuse a start. `plugins`: where there is no file, names
 -- of those that run
@@ -155,7 +156,9 @@ function _M.held(settings, instance)
         }
     end
     local is_written = not found.origin and (found.revision or 0) > 0
+    local old = instance:read_settings()
     return {
+        is_source = old ~= nil and old.file == "" and origins.is_of_store(old),
         origin = found.origin,
         revision = found.revision,
         is_written = is_written,

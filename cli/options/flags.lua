@@ -13,7 +13,7 @@ _M.WIDTH = 80
 local MAIN = { prefix = true, conf = true, file = true, proxy_listen = true, admin_listen = true }
 
 --- What leads from the help of a command to the other settings.
-_M.MORE = "Each setting is a flag, too, such as --workers: sluice help settings"
+_M.MORE = "Each setting without secrets is a flag, too, such as --workers: sluice help settings"
 
 -- What a value is called, where its type alone says little.
 local ARGNAMES = {

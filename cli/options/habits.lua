@@ -11,6 +11,12 @@ local CHECK = "`sluice check FILE` checks a declarative file"
 local APPLY = "`sluice apply FILE` creates and updates entities"
 local SETTINGS = "`sluice help settings` lists what can be set"
 local LOGS = "`sluice status` names error.log and access.log"
+local STATUS = "`sluice status` says whether it runs"
+local STATISTICS = "GET /metrics of the Admin API; `sluice events` and `sluice timers` show "
+    .. "statistics"
+local START = "`sluice start` starts it; with --foreground, it runs until Ctrl-C"
+local STOP = "`sluice stop` stops it at once, `sluice quit` after its requests"
+local DELETE = "`sluice delete KIND NAME` deletes an entity"
 local DECK = "`sluice import FILE` is decK's gateway sync, `sluice diff FILE` gateway diff, "
     .. "`sluice export FILE` gateway dump"
 
@@ -18,9 +24,17 @@ local DECK = "`sluice import FILE` is decK's gateway sync, `sluice diff FILE` ga
 local COMMANDS = {
     config = "`sluice check FILE` is Kong's config parse, `sluice import FILE` config db_import, "
         .. "`sluice export FILE` config db_export",
-    health = "`sluice status` says whether it runs",
+    health = STATUS,
+    ping = STATUS,
+    ps = STATUS,
+    stat = STATUS,
     migrations = "the store needs none: `sluice start` makes it, and takes an older version's",
     prepare = "`sluice start` makes what it needs",
+    run = START,
+    serve = START,
+    up = START,
+    down = STOP,
+    kill = STOP,
     list = GET,
     ls = GET,
     describe = GET,
@@ -32,11 +46,18 @@ local COMMANDS = {
     create = APPLY,
     add = APPLY,
     update = APPLY,
+    edit = APPLY,
+    set = APPLY,
+    rm = DELETE,
+    remove = DELETE,
+    reset = "`sluice import FILE` makes the store what the file is; `sluice history` lists the "
+        .. "revisions to roll back to",
     sync = "`sluice import FILE` makes the store what the file is",
     dump = "`sluice export FILE` writes the store to a file",
     logs = LOGS,
     log = LOGS,
-    metrics = "GET /metrics of the Admin API; `sluice events` and `sluice timers` show statistics",
+    metrics = STATISTICS,
+    top = STATISTICS,
     settings = SETTINGS,
     env = SETTINGS,
     options = SETTINGS,
@@ -70,6 +91,14 @@ local OF_OTHERS = {
     { "o", "--json", "unknown option '-o'; use --json" },
 }
 
+-- Flags of others' that name a port alone: the setting, and the host that its default has.
+local OF_PORTS = {
+    port = { "--proxy-listen", "0.0.0.0" },
+    ["proxy-port"] = { "--proxy-listen", "0.0.0.0" },
+    ["admin-port"] = { "--admin-listen", "127.0.0.1" },
+}
+local MAX_PORT = 65535
+
 local function find_flag(command, name)
     for _, flag in ipairs(command._options) do
         for _, alias in ipairs(flag._aliases) do
@@ -90,11 +119,13 @@ local function takes(command, name)
     return find_flag(command, name) ~= nil
 end
 
--- The word behind one of the command line.
+-- The word behind one of the command line, or behind its `=`.
 local function word_after(words, word)
     for i, each in ipairs(words) do
         if each == word then
             return words[i + 1]
+        elseif each:sub(1, #word + 1) == word .. "=" then
+            return each:sub(#word + 2)
         end
     end
     return nil
@@ -131,6 +162,28 @@ function _M.of_letter(command, letter, words)
         end
     end
     return nil
+end
+
+--- What does here what a long flag does elsewhere.
+-- @tparam table command of argparse
+-- @tparam string name without its dashes
+-- @tparam {string,...} words of the command line
+-- @treturn string|nil a line
+function _M.of_flag(command, name, words)
+    if name == "config" and find_flag(command, "--conf") then
+        local of_file = find_flag(command, "--file")
+                and "--file names the declarative file, --conf the settings file"
+            or "--conf names the settings file"
+        return "unknown option '--config'; " .. of_file
+    end
+    local habit = OF_PORTS[name]
+    if not habit or not find_flag(command, habit[1]) then
+        return nil
+    end
+    local digits = (word_after(words, "--" .. name) or ""):match("^%d%d?%d?%d?%d?$")
+    local port = tonumber(digits) or 0
+    local shown = port >= 1 and port <= MAX_PORT and port or "PORT"
+    return ("unknown option '--%s'; use %s %s:%s"):format(name, habit[1], habit[2], shown)
 end
 
 --- The command line with its flags behind the command.

@@ -120,6 +120,10 @@ local function of_flag(command, message, words)
     if option and options.is_secret(option) then
         return flags.no_flag(option)
     end
+    local here = name and habits.of_flag(command, name, words)
+    if here then
+        return here
+    end
     local behind = name and habits.flags_behind(command, "--" .. name, words)
     if behind then
         return "put flags after the command: " .. behind
@@ -135,6 +139,18 @@ local function of_file(command, message, words)
     return file and line:format(command._name, hint.quoted(file))
 end
 
+-- What to say of an argument that is missing: what it is.
+local function of_argument(command, message)
+    local name = message:match("^missing argument '([%w_-]+)'$")
+    for _, argument in ipairs(command._arguments) do
+        if argument._name == name then
+            local what = argument._description:gsub("%.$", "")
+            return ("%s: %s"):format(message, what:sub(1, 1):lower() .. what:sub(2))
+        end
+    end
+    return nil
+end
+
 --- What to say of words that cannot be read.
 -- @tparam table command of argparse that they are of, or the parser of all
 -- @tparam string message argparse's
@@ -148,6 +164,7 @@ function _M.refusal(command, message, words)
         here and ("unknown command '%s'; %s"):format(command_name, here)
             or of_flag(command, message, words)
             or of_file(command, message, words)
+            or of_argument(command, message)
             or message:gsub("\nDid", "; did"),
         "  " .. command:get_usage():gsub("^U", "u"),
         ("  more:  sluice help%s"):format(topic),

@@ -16,6 +16,8 @@ local FLAGS = {
 }
 
 local BACKLOG_DIGITS = 9
+local PORT_DIGITS = 5
+local MAX_PORT = 65535
 
 -- What nginx takes behind `so_keepalive=`: on, off, or idle, interval and count, each may be empty.
 local function read_keepalive(text)
@@ -35,6 +37,12 @@ local VALUED = {
     end,
     so_keepalive = read_keepalive,
 }
+
+-- Whether digits are the number of a port.
+local function is_port(digits)
+    local port = #digits <= PORT_DIGITS and tonumber(digits) or 0
+    return port >= 1 and port <= MAX_PORT
+end
 
 -- Adds one word to what is known of an address; false when it is none, or there twice.
 local function add_word(listen, word)
@@ -92,6 +100,25 @@ local function ports_agree(items)
     return true
 end
 
+-- What one that is no address lacks, where that is plain: its host, its port, brackets, or a port
+-- that there is. Only the proxy, which asks for certificates of clients, is for everybody.
+local function lack(item, is_proxy)
+    local place = item:match("^%S+") or ""
+    local digits = place:match("^:?(%d+)$") or place:match(":(%d+)$")
+    local found = address.parse(place)
+    if found and found.type == "ipv6" and place:sub(1, 1) ~= "[" then
+        return "an IPv6 address in brackets, with its port; write it as in [::1]:8000"
+    elseif digits and not is_port(digits) then
+        return "a port from 1 to 65535"
+    elseif digits and #place <= #digits + 1 then
+        local host = is_proxy and "0.0.0.0" or "127.0.0.1"
+        return ("an address with the port; write %s:%s"):format(host, digits)
+    elseif found and not found.port and (found.type ~= "name" or found.host == "localhost") then
+        return ("an address with its port; write %s:%d"):format(place, is_proxy and 8000 or 8001)
+    end
+    return nil
+end
+
 --- Reads a list of addresses. Whether two of them are one cli.options.settings looks at.
 -- @tparam {string,...} items one address each
 -- @tparam table option a row of cli.options: `asks`, `off`
@@ -111,7 +138,8 @@ function _M.read(items, option)
         if listen and listen.ask_client_certificate and not option.asks then
             return nil, "addresses without ask_client_certificate, which is for proxy_listen alone"
         elseif not listen then
-            return nil, expected, true
+            local said = lack(item, option.asks)
+            return nil, said or expected, not said
         end
         found[i] = item:gsub("%s+", " ")
     end

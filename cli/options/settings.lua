@@ -173,13 +173,13 @@ local function check_admin(settings, sources, errors, warnings)
     local variable = options.variable(options.by_name.admin_token)
     if sources.admin_listen.is_kongs then
         local line = "admin_listen (%s): everybody who can connect to %s can read all keys and "
-            .. "replace the configuration; set a token (%s, or `sluice token add`)"
+            .. "replace the configuration; set a token (%s, or `sluice token add NAME`)"
         warnings[#warnings + 1] = line:format(sources.admin_listen.source, places, variable)
     else
         errors[#errors + 1] = (
             "admin_listen: %s is not on loopback, and there is no admin_token; set one (%s, "
-            .. "the settings file, or `sluice token add`), listen on 127.0.0.1, or allow anyone "
-            .. "who can connect (admin_insecure = on)"
+            .. "the settings file, or `sluice token add NAME`), listen on 127.0.0.1, or allow "
+            .. "anyone who can connect (admin_insecure = on)"
         ):format(places, variable)
     end
 end
@@ -260,7 +260,7 @@ local function check_database(settings, sources, errors, warnings)
     local source = sources.database.source
     if not settings.single_node then
         local line = "database (%s): 'postgres' needs a cluster, which this version does not have; "
-            .. "set it to off, or let this node keep a store of its own (%s=on)"
+            .. "let each node keep a store of its own (%s=on), or set it to off"
         local variable = options.variable(options.by_name.single_node)
         errors[#errors + 1] = line:format(source, variable)
     else
@@ -369,6 +369,28 @@ function _M.unknown(opts)
     return (read_places(opts)).unknown
 end
 
+-- Says which lines of the settings file have no effect, as what an earlier command was given counts
+-- first.
+local function overridden(remembered, flags, environment, file)
+    local lines, others = {}, {}
+    for _, option in ipairs(options.list) do
+        local name = option.name
+        local given, own = flags[name] or environment[name], file[name]
+        local is_kept = given
+            and (given == remembered.flags[name] or given == remembered.environment[name])
+        if own and is_kept and own.text:gsub("%s", "") ~= given.text:gsub("%s", "") then
+            lines[#lines + 1] = ("%s (%s)"):format(name, own.source)
+            others[#others + 1] = flags[name] and options.flag(option) or options.variable(option)
+        end
+    end
+    if #lines == 0 then
+        return nil
+    end
+    local line = "warning: %s: no effect, since an earlier start or reload was given %s; give "
+        .. "another value here, or run `sluice stop` and `sluice start`"
+    return line:format(table.concat(lines, ", "), table.concat(others, ", "))
+end
+
 --- Resolves all settings.
 -- Reads the settings file; its cost is bounded by that file's size.
 -- @tparam table opts
@@ -386,6 +408,7 @@ end
 -- @treturn table array of one-line errors (empty on success)
 -- @treturn table what a later reload must know, as `remembered`
 -- @treturn {string,...} warnings, a line each
+-- @treturn string|nil a warning of lines of the settings file that what is remembered overrides
 function _M.resolve(opts)
     local places, errors = read_places(opts)
     local remembered, flags, defaults = places.remembered, places.flags, places.defaults
@@ -433,7 +456,8 @@ function _M.resolve(opts)
         is_contained = remembered.is_contained,
         defaults = defaults,
     }
-    return settings, errors, given, warnings
+    local ignored = overridden(remembered, flags, environment, file)
+    return settings, errors, given, warnings, ignored
 end
 
 return _M

@@ -61,7 +61,7 @@ local function read_line(text, names, digests)
         return nil, ("the role of '%s' is neither read nor write"):format(name)
     elseif not digest then
         local what = "'%s' has no digest; expected sha256: and 64 hexadecimal digits, as `sluice "
-            .. "token add` writes them"
+            .. "token add NAME` writes them"
         return nil, what:format(name)
     end
     digest = digest:lower()

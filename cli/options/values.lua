@@ -462,6 +462,13 @@ function _M.text(option, value)
     return (value == nil or value == "") and "(unset)" or tostring(value)
 end
 
+--- Whether a value is that of a setting which is not set.
+-- @tparam any value typed
+-- @treturn boolean
+function _M.is_unset(value)
+    return value == nil or value == "" or (type(value) == "table" and #value == 0)
+end
+
 _M.absolute = absolute
 
 return _M

@@ -12,6 +12,8 @@ local _M = {}
 local DAY_S = 86400
 -- Those that expire first.
 local CERTIFICATES_SHOWN = 5
+-- Of workers; --json has all.
+local PIDS_SHOWN = 8
 
 local COLUMNS = {
     { "worker", "worker" },
@@ -222,8 +224,10 @@ local function file_text(found)
     elseif found.file == "" then
         return "none: the store is the source of truth"
     end
-    local replaced = found.file_replaced and " (replaced by POST /config)" or ""
-    return ("%s%s"):format(found.file, replaced)
+    local differs = found.file_replaced and " (replaced by POST /config)"
+        or (found.file_changed and " (changed since it was loaded; `sluice reload` loads it)")
+        or ""
+    return ("%s%s"):format(found.file, differs)
 end
 
 -- Whether clients get certificates at all.
@@ -236,6 +240,12 @@ local function has_tls(found)
         end
     end
     return false
+end
+
+-- The pids of workers, where these are few.
+local function pids_text(pids)
+    local are_shown = #pids > 0 and #pids <= PIDS_SHOWN
+    return are_shown and (" (pid %s)"):format(table.concat(pids, ", ")) or ""
 end
 
 --- What runs, and where to look next.
@@ -252,15 +262,19 @@ function _M.status(found, now)
         ),
         ("version  %s on %s"):format(found.version, found.nginx or "nginx"),
         ("proxy    %s"):format(plain_addresses(found.proxy_listen)),
-        ("admin    %s"):format(plain_addresses(found.admin_listen)),
+        ("admin    %s%s"):format(
+            plain_addresses(found.admin_listen),
+            found.admin_token_required and #found.admin_listen > 0 and ", token required" or ""
+        ),
     }
     if #found.status_listen > 0 then
         lines[#lines + 1] = ("status   %s"):format(plain_addresses(found.status_listen))
     end
     for _, line in ipairs({
         ("file     %s"):format(file_text(found)),
-        ("workers  %d%s"):format(
+        ("workers  %d%s%s"):format(
             #found.workers.ready,
+            pids_text(found.workers.ready),
             draining > 0 and (", %d shutting down"):format(draining) or ""
         ),
     }) do

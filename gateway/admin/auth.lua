@@ -29,6 +29,10 @@ local MAX_USER, MAX_SOURCE = 128, 4200
 
 local ANYONE = { name = "anyone", can_write = true }
 
+local NO_TOKEN = "admin token required: send it once, as Kong-Admin-Token: TOKEN or Authorization: "
+    .. "Bearer TOKEN"
+local UNKNOWN_TOKEN = "this admin token is not known: it was removed or replaced, or is mistyped"
+
 local _M = {}
 local mt = { __index = _M }
 
@@ -195,10 +199,10 @@ function _M:check()
     end
     local caller = caller_of(self, headers)
     if not caller then
+        local is_sent = type(token_of(headers)) == "string"
         return nil,
             401,
-            "admin token required: send it once, as Kong-Admin-Token: TOKEN or Authorization: "
-                .. "Bearer TOKEN",
+            is_sent and UNKNOWN_TOKEN or NO_TOKEN,
             { ["WWW-Authenticate"] = 'Bearer realm="sluice"' }
     end
     return caller

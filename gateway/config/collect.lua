@@ -299,10 +299,10 @@ local function no_record(kind, raw)
     local name, sign = raw:match("^([%w_]+)([%s:])")
     local missing = ""
     if name and schema.fields(entities.get(kind))[name] then
-        missing = sign == ":" and format(" (is a blank missing after '%s:'?)", name)
+        missing = sign == ":" and format(" (is a space missing after '%s:'?)", name)
             or format(" (is a ':' missing after '%s'?)", name)
     end
-    return "expected a record, found a text" .. missing
+    return "expected a record, found a string" .. missing
 end
 
 local collect_list, count_list

@@ -213,29 +213,51 @@ local function share(found, served)
     return format("%d%%", math.floor(100 * served / found.routes))
 end
 
+local function enumerated(things)
+    local last = things[#things]
+    return #things == 1 and last or concat(things, ", ", 1, #things - 1) .. " and " .. last
+end
+
+-- What would serve more routes, and how many then: things that do only together are one part.
+local function steps_text(found)
+    local parts, things, served = {}, {}, found.served
+    for _, step in ipairs(found.steps) do
+        things[#things + 1] = step.thing
+        if step.served > served then
+            parts[#parts + 1] = format("%s %s", enumerated(things), share(found, step.served))
+            things, served = {}, step.served
+        end
+    end
+    return #parts > 0 and format("; with %s", concat(parts, ", then ")) or ""
+end
+
+-- How many routes, but not all, need no change.
+local function served_text(found)
+    if found.served == 0 then
+        return found.routes == 1 and "the only route needs a change"
+            or format("all %d routes need a change", found.routes)
+    end
+    return format(
+        "of %d routes, %d need%s no change (%s)",
+        found.routes,
+        found.served,
+        found.served == 1 and "s" or "",
+        share(found, found.served)
+    )
+end
+
 --- What was counted, for people.
 -- @tparam table found of `count`
 -- @treturn string such as `of 8 routes, 2 need no change (25%); with the plugin 'zipkin' 50%; the
 -- file is refused until every error above is fixed`
 function _M.format(found)
     if found.served == found.routes then
-        local are = found.routes == 1 and " is" or "s are"
-        return format("%d of %d route%s served", found.served, found.routes, are)
+        return found.routes == 0 and "no routes"
+            or found.routes == 1 and "the only route is served"
+            or format("all %d routes are served", found.routes)
     end
-    local parts = {}
-    for i, step in ipairs(found.steps) do
-        parts[i] = format("%s %s", step.thing, share(found, step.served))
-    end
-    return format(
-        "of %d route%s, %d need%s no change (%s); with %s; the file is refused until every error "
-            .. "above is fixed",
-        found.routes,
-        found.routes == 1 and "" or "s",
-        found.served,
-        found.served == 1 and "s" or "",
-        share(found, found.served),
-        concat(parts, ", then ")
-    )
+    local line = "%s%s; the file is refused until every error above is fixed"
+    return format(line, served_text(found), steps_text(found))
 end
 
 return _M

@@ -1,10 +1,12 @@
 --- What is valid in a declarative file and probably not meant, and takes long to find: routes that
--- get no request, patterns that a client can make give up, plugins that wait in vain, certificates
--- that are for other names.
+-- get no request, upstreams that nothing uses, patterns that a client can make give up, plugins
+-- that wait in vain, certificates that are for other names.
 -- @module gateway.config.doubts
 
 local backtracking = require("gateway.schema.backtracking")
 local collect = require("gateway.config.collect")
+local nearest = require("sluice.nearest")
+local normal_id = require("gateway.schema.rules").normal_id
 local schema = require("gateway.schema")
 local plain = require("gateway.schema.text").plain
 local x509 = require("gateway.schema.x509")
@@ -16,13 +18,39 @@ local sort = table.sort
 -- Routes that are named of those that get no request.
 local MAX_ROUTES = 20
 local ANY = { "" }
+-- Upstreams without a service and hosts without an upstream, each compared with each: so many of
+-- both cost less than a tenth of a second. Shorter names are near to too many.
+local MAX_UPSTREAMS, MAX_HOSTS, LEAST_NAME = 25, 200, 4
+-- Methods, plugins and upstreams without targets of which is warned, and words that are compared
+-- with methods.
+local MAX_METHODS, MAX_PLUGINS, MAX_TARGETS, MAX_WORDS = 20, 20, 20, 1000
+local METHODS = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT" }
 -- SNIs of which is warned; names of a certificate that are shown, and how much of each.
 local MAX_SNIS, MAX_NAMES, MAX_NAME = 20, 3, 100
 
 local _M = {}
 
+-- Warns of the first ones, `most`; and a function that says how many others there are.
+local function first_of(most, warn)
+    local count = 0
+    return function(path, message)
+        count = count + 1
+        if count <= most then
+            warn(path, message)
+        end
+    end, function(list, message)
+        if count > most then
+            warn(list, format(message, count - most))
+        end
+    end
+end
+
 local function name_of(entity)
     return entity.name or entity.id
+end
+
+local function id_of(reference)
+    return type(reference) == "table" and reference.id or nil
 end
 
 -- Routes in each other's place -------------------------------------------------------------------
@@ -164,6 +192,89 @@ function _M.of_routes(items, warn)
     end
 end
 
+-- What was meant by a word that is no method but near one: Kong takes any in capital letters.
+local function add_methods(state, warn)
+    local words, count, meant = {}, 0, {}
+    for _, method in ipairs(METHODS) do
+        words[method] = true
+    end
+    local say, say_others = first_of(MAX_METHODS, warn)
+    for _, item in ipairs(state.items.routes) do
+        for i, method in ipairs(item.entity.methods or {}) do
+            if not words[method] and count < MAX_WORDS then
+                words[method], count = true, count + 1
+                meant[method] = nearest.find(method, METHODS)
+            end
+            if meant[method] then
+                local line = "'%s' is no method of HTTP; did you mean %s?"
+                local path = format("%s.methods[%d]", collect.path(item), i - 1)
+                say(path, format(line, method, meant[method]))
+            end
+        end
+    end
+    say_others("routes", "%d others have a method that is none of HTTP")
+end
+
+-- Upstreams --------------------------------------------------------------------------------------
+
+-- The services by their host, and the hosts that are no upstream. What has a dot is a name of DNS.
+local function hosts_of(snapshot)
+    local services, hosts, is_upstream = {}, {}, {}
+    for _, upstream in ipairs(snapshot.upstreams) do
+        is_upstream[upstream.name] = true
+    end
+    for _, service in ipairs(snapshot.services) do
+        local host = service.host
+        if not services[host] then
+            services[host] = service
+            local is_near = not is_upstream[host] and not host:find("[.:]")
+            hosts[#hosts + 1] = is_near and #hosts < MAX_HOSTS and host or nil
+        end
+    end
+    return services, hosts
+end
+
+-- What is served by an upstream without targets gets a 503.
+local function add_targets(state, snapshot, warn)
+    local services, has_targets = {}, {}
+    for _, service in ipairs(snapshot.services) do
+        services[service.host] = true
+    end
+    for _, target in ipairs(snapshot.targets) do
+        has_targets[id_of(target.upstream)] = true
+    end
+    local say, say_others = first_of(MAX_TARGETS, warn)
+    for _, item in ipairs(state.items.upstreams) do
+        if services[item.entity.name] and not has_targets[item.entity.id] then
+            say(collect.path(item), "has no targets: requests are answered 503")
+        end
+    end
+    say_others("upstreams", "%d others have no targets")
+end
+
+-- Names that differ in a number, such as web1 and web2, are both meant.
+local function without_number(name)
+    return (name:gsub("%d+", ""))
+end
+
+local function add_upstreams(state, snapshot, warn)
+    local services, hosts = hosts_of(snapshot)
+    local compared = 0
+    for _, item in ipairs(#hosts > 0 and state.items.upstreams or {}) do
+        local name = item.entity.name
+        local is_unused = not services[name] and #name >= LEAST_NAME
+        compared = is_unused and compared + 1 or compared
+        local host = is_unused and compared <= MAX_UPSTREAMS and nearest.find(name, hosts)
+        -- Of two lengths that differ by more, both are names of their own, as research and search.
+        local is_near = host and math.abs(#host - #name) <= 1
+        if is_near and without_number(host) ~= without_number(name) then
+            local line = "is used by no service; did you mean it in service '%s' (host '%s')?"
+            local service = plain(name_of(services[host]), MAX_NAME)
+            warn(collect.path(item), format(line, service, host))
+        end
+    end
+end
+
 -- Patterns ---------------------------------------------------------------------------------------
 
 -- The regular expressions of plugins: of fields whose elements have `is_regex`, or
@@ -222,10 +333,6 @@ end
 -- Whether a plugin may say who the consumer is; of a user's own nobody knows.
 local function may_authenticate(plugin)
     return plugin ~= nil and (not plugin.native or plugin.handler.identifies_consumer == true)
-end
-
-local function id_of(reference)
-    return type(reference) == "table" and reference.id or nil
 end
 
 -- Where plugins of a higher priority say who the consumer is: of all requests, or `ids` of routes
@@ -291,39 +398,29 @@ local function add_plugins(state, snapshot, registry, lacks, warn)
     end
 end
 
+-- Consumers for requests without credentials that the file does not have.
+local function add_anonymous(state, snapshot, registry, warn)
+    local known
+    local say, say_others = first_of(MAX_PLUGINS, warn)
+    for _, item in ipairs(state.items.plugins) do
+        local entity = item.entity
+        local plugin = entity.enabled and registry:get(entity.name)
+        local identifies = plugin and plugin.handler and plugin.handler.identifies_consumer
+        local name = identifies and entity.config.anonymous
+        for _, consumer in ipairs(name and not known and snapshot.consumers or {}) do
+            known = known or {}
+            known[consumer.id], known[consumer.username or consumer.id] = true, true
+        end
+        if type(name) == "string" and not (known and (known[name] or known[normal_id(name)])) then
+            local message = "no consumer has this id or username: requests without valid "
+                .. "credentials are answered 500; add the consumer, or remove the field"
+            say(collect.path(item) .. ".config.anonymous", message)
+        end
+    end
+    say_others("plugins", "%d others have an `anonymous` that is no consumer")
+end
+
 -- Certificates -----------------------------------------------------------------------------------
-
-local function below(name)
-    return (name:gsub("^[^.]*", "*"))
-end
-
-local function before(name)
-    return (name:gsub("%.[^.]*$", ".*"))
-end
-
--- What an SNI is looked up in, since a certificate and a file may have thousands of both.
-local function index_of(names)
-    local index = { exact = {}, below = {}, before = {} }
-    for _, name in ipairs(names) do
-        name = name:lower()
-        index.exact[name] = true
-        index.below[below(name)] = true
-        index.before[before(name)] = true
-    end
-    return index
-end
-
--- Whether some host has both an SNI and a name of a certificate: a wildcard, here as in TLS, is one
--- label.
-local function is_for(index, sni)
-    sni = sni:lower()
-    if sni:find("^%*") then
-        return index.below[sni]
-    elseif sni:find("%*$") then
-        return index.before[sni] or index.before[below(sni)]
-    end
-    return index.exact[sni] or index.exact[below(sni)]
-end
 
 local function shown(names)
     local list = {}
@@ -343,30 +440,26 @@ local function add_names(state, snapshot, warn)
     local function find(chain)
         if not names_of[chain] then
             local names = x509.names(chain)
-            names_of[chain] = { names = names, index = index_of(names) }
+            names_of[chain] = { names = names, index = x509.index(names) }
         end
         return names_of[chain]
     end
-    local count = 0
+    local say, say_others = first_of(MAX_SNIS, warn)
     for _, item in ipairs(state.items.snis) do
         local name, certificate = item.entity.name, certificates[id_of(item.entity.certificate)]
         for _, field in ipairs(name ~= "*" and certificate and { "cert", "cert_alt" } or {}) do
             local found = certificate[field] and find(certificate[field])
-            local is_wrong = found and not is_for(found.index, name)
-            count = is_wrong and count + 1 or count
-            if is_wrong and count <= MAX_SNIS then
+            if found and not x509.is_for(found.index, name) then
                 local line = "clients that verify the certificate refuse it: its %s is for %s"
-                warn(collect.path(item), format(line, field, shown(found.names)))
+                say(collect.path(item), format(line, field, shown(found.names)))
             end
         end
     end
-    if count > MAX_SNIS then
-        warn("snis", format("%d others have a certificate for other names", count - MAX_SNIS))
-    end
+    say_others("snis", "%d others have a certificate for other names")
 end
 
 --- Adds warnings to those of a file without errors. Blocks for half a second at most, of patterns,
--- and some microseconds a route or name of a certificate.
+-- for a tenth, of upstreams, and some microseconds a route or name of a certificate.
 -- @tparam table state of gateway.config.collect, linked
 -- @tparam table snapshot of gateway.config.link
 -- @tparam table registry of its plugins
@@ -377,8 +470,12 @@ function _M.add(state, snapshot, registry, lacks)
         state.warnings[#state.warnings + 1] = { path = path, message = message }
     end
     _M.of_routes(state.items.routes, warn)
+    add_methods(state, warn)
+    add_upstreams(state, snapshot, warn)
+    add_targets(state, snapshot, warn)
     add_patterns(state, snapshot, registry, warn)
     add_plugins(state, snapshot, registry, lacks, warn)
+    add_anonymous(state, snapshot, registry, warn)
     add_names(state, snapshot, warn)
 end
 

@@ -83,8 +83,13 @@ local BOOLEANS = { ["true"] = true, yes = true, on = true, ["false"] = true, no 
 
 -- How to write lists and entities in a text: `begins` in the place of a mapping.
 local WORDS = {
-    json = { begins = LIST, entity = '{"%s": "%s"}' },
-    yaml = { begins = "; begin each entry with '- '", entity = "`- %s: %s`", is_yaml = true },
+    json = { begins = LIST, entity = '{"%s": "%s"}', route = '{"paths": ["%s"]}' },
+    yaml = {
+        begins = "; begin each entry with '- '",
+        entity = "`- %s: %s`",
+        route = "`- paths: [%s]`",
+        is_yaml = true,
+    },
 }
 -- Kinds of which a list of names is meant where it has texts.
 local KNOWN_BY = {
@@ -95,29 +100,72 @@ local KNOWN_BY = {
     routes = "name",
     services = "name",
     snis = "name",
+    targets = "target",
 }
--- Milliseconds of the units that people write, and bytes that are looked at.
-local MAX_DURATION = 24
-local UNITS = { ms = 1, s = 1000, m = 60000, min = 60000, h = 3600000 }
+-- Bytes of a number with its unit that are looked at, and of a path that is shown.
+local MAX_QUANTITY, MAX_SHOWN = 24, 60
+-- Seconds and bytes of the units that people write.
+local UNITS = {
+    seconds = {
+        ms = 0.001,
+        s = 1,
+        sec = 1,
+        second = 1,
+        seconds = 1,
+        m = 60,
+        min = 60,
+        minute = 60,
+        minutes = 60,
+        h = 3600,
+        hour = 3600,
+        hours = 3600,
+        d = 86400,
+        day = 86400,
+        days = 86400,
+    },
+    bytes = {
+        b = 1,
+        k = 1024,
+        kb = 1024,
+        kib = 1024,
+        m = 1024 ^ 2,
+        mb = 1024 ^ 2,
+        mib = 1024 ^ 2,
+        g = 1024 ^ 3,
+        gb = 1024 ^ 3,
+        gib = 1024 ^ 3,
+    },
+}
 
--- The number for a text such as 5s, in the unit of a field, where its description has one.
-local function duration(field, value)
-    if #value > MAX_DURATION then
-        return nil
-    end
-    local count, unit = value:match("^(%d+%.?%d*)%s*(%a+)$")
+-- What a field counts by its description, and how many of these a second or byte is.
+local function unit_of(field)
     local description = (field.description or ""):lower()
-    local is_ms = description:find("milliseconds", 1, true)
-    if not UNITS[unit] or not (is_ms or description:find("seconds", 1, true)) then
+    if description:find("milliseconds", 1, true) then
+        return "milliseconds", 1000, UNITS.seconds
+    elseif description:find("seconds", 1, true) then
+        return "seconds", 1, UNITS.seconds
+    end
+    return description:find("%f[%a]bytes%f[%A]") and "bytes", 1, UNITS.bytes
+end
+
+-- The number for a text such as 5s or 10k, in the unit of a field, where its description has one.
+local function quantity(field, value)
+    local unit, scale, known = unit_of(field)
+    if not unit or #value > MAX_QUANTITY then
         return nil
     end
-    local number = tonumber(count) * UNITS[unit] / (is_ms and 1 or 1000)
+    local count, written = value:match("^(%d+%.?%d*)%s*(%a+)$")
+    local factor = written and known[written:lower()]
+    if not factor then
+        return nil
+    end
+    local number = tonumber(("%.14g"):format(tonumber(count) * factor * scale))
     local between = field.between or { -math.huge, math.huge }
     local is_right = number >= between[1] and number <= between[2]
     if not is_right or (field.type == "integer" and number % 1 ~= 0) then
         return nil
     end
-    return format("; write %s: %.14g", is_ms and "milliseconds" or "seconds", number)
+    return format("; it is in %s: write %.14g", unit, number)
 end
 
 -- What to write in the place of a value. The value is not shown, which may be a secret.
@@ -129,7 +177,7 @@ local function correction(field, value, opts)
         return type(value) == "string" and field.hint and field.hint(value) or nil
     elseif IS_LIST[of] and type(value) == "string" then
         local is_dashed = opts.is_yaml and value:find("^%-%S")
-        return is_dashed and "; write a blank after each '-'" or LIST
+        return is_dashed and "; write a space after each '-'" or LIST
     elseif
         type(value) == "string"
         and (of == "boolean" and BOOLEANS[value] or IS_NUMBER[of] and tonumber(value))
@@ -137,7 +185,7 @@ local function correction(field, value, opts)
         return "; write it without quotes"
     end
     if IS_NUMBER[of] and type(value) == "string" then
-        return duration(field, value)
+        return quantity(field, value)
     end
     return IS_NUMBER[of] and field.hint and field.hint(value) or nil
 end
@@ -150,15 +198,23 @@ local function scheme_of(err, value)
     return is_host and "; begin it with http:// or https://" or nil
 end
 
--- What to write in the place of a name that stands where an entity is to be. Only that of a plugin
--- is shown, as another text may be a secret.
+-- What to write in the place of a name that stands where an entity is to be. Only that of a plugin,
+-- a path and an address are shown, as another text may be a secret.
 local function entity_of(err, value, opts)
     local key = KNOWN_BY[err.kind]
-    if err.field ~= "" or not key or type(value) ~= "string" or not value:find("^[%w._-]+$") then
+    if err.field ~= "" or not key or type(value) ~= "string" then
+        return nil
+    elseif err.kind == "routes" and #value <= MAX_SHOWN and value:find("^/[%w._~/-]*$") then
+        return "; write " .. format(opts.route, value)
+    end
+    local is_address = err.kind == "targets" and value:find("^[%w.-]+:%d+$")
+    -- What lacks only the space behind its colon has been called that.
+    is_address = is_address and not value:find("^target:") and #value <= MAX_SHOWN
+    if not is_address and not value:find("^[%w._-]+$") then
         return nil
     end
-    local is_plugin = err.kind == "plugins" and opts.registry:get(value)
-    return "; write " .. format(opts.entity, key, is_plugin and value or "...")
+    local is_shown = is_address or (err.kind == "plugins" and opts.registry:get(value))
+    return "; write " .. format(opts.entity, key, is_shown and value or "...")
 end
 
 -- The key of a mapping that was to be an item of a list, the first by its line, and what to write.
@@ -171,7 +227,7 @@ local function dashed_key(value, kind, where)
             found, least = key, line
         end
     end
-    return found, found and format("; write '- %s', with a blank after the dash", found:sub(2))
+    return found, found and format("; write '- %s', with a space after the dash", found:sub(2))
 end
 
 -- What to write where a whole collection is not as it has to be, and the line that shows it.

@@ -7,10 +7,13 @@ local router_path = require("gateway.schema.path")
 local text = require("gateway.schema.text")
 
 local char = string.char
+local plain = text.plain
 
 local RESERVED = "[!#$%%&'()*+,/:;=?@%[%]]"
 local REGEX_META = "[.^{}\\|-]"
 local is_plain = text.made_of("[%w._~/%%-]")
+-- What a message shows of a path.
+local MAX_SHOWN = 100
 
 local _M = {}
 
@@ -38,6 +41,17 @@ local function migrate_path(path)
     return router_path.normalize(path)
 end
 
+-- What to say of a path that has a character of a regex. Before a name and its value, a `?` was to
+-- begin a query.
+local function warning_of(path)
+    local before = path:match("^([^?]*)%?[%w_.-]+=")
+    if before then
+        local line = "matches no request, as a path has no query; write '%s'"
+        return line:format(plain(before, MAX_SHOWN))
+    end
+    return ("'%s' looks like a regex, but without a leading ~ it is a fixed path"):format(path)
+end
+
 --- What is probably not meant of a route's paths, once they have the present form.
 -- @tparam table route checked
 -- @treturn {table,...} `{ field =, message = }`
@@ -45,10 +59,9 @@ function _M.warnings(route)
     local found = {}
     for i, path in ipairs(route.paths or {}) do
         if path:sub(1, 1) ~= "~" and _M.looks_like_regex(path) then
-            local message = "'%s' looks like a regex, but without a leading ~ it is a fixed path"
             found[#found + 1] = {
                 field = ("paths[%d]"):format(i - 1),
-                message = message:format(path),
+                message = warning_of(path),
             }
         end
     end

@@ -9,10 +9,9 @@ local concat = table.concat
 local sort = table.sort
 
 local OF_FILE = "this instance is configured from a file; edit the file and run `sluice reload`, "
-    .. "or switch to the store with `sluice restart --no-file`, which keeps the contents of the "
-    .. "file"
+    .. "or use the store, which has its contents: `sluice reload --no-file`"
 local OF_TEXT = "this instance is configured from %s; change that and run `sluice reload`, or "
-    .. "unset it and switch to the store with `sluice restart --no-file`, which keeps the contents"
+    .. "unset it and use the store, which has its contents: `sluice reload --no-file`"
 local POSTED = "replace the whole configuration by POST /config"
 
 local _M = {}

@@ -70,7 +70,7 @@ end
 -- What lacks the blank behind the sign of a list, if that is so: not '---', nor a number.
 local function lacks_blank(rest)
     local item = rest:match("^%-([%a_/\"'{%[][^%s:]*)")
-    return item and format("write '- %s', with a blank after the dash", item:sub(1, MAX_FOUND))
+    return item and format("write '- %s', with a space after the dash", item:sub(1, MAX_FOUND))
 end
 
 -- What lacks the ': ' behind a key.
@@ -80,7 +80,7 @@ local function lacks_colon(rest)
         return message
     end
     local is_joined = rest:find("^[%w_]+:%S")
-    return is_joined and "expected a blank after ':'"
+    return is_joined and "expected a space after ':'"
         or format("expected ': ' after %s", what_stands(rest))
 end
 

@@ -67,8 +67,8 @@ local function stop(worker, found, known)
     end
     if not known.asked_ms then
         known.asked_ms = found.cpu_ms
-        local text = "worker %d (pid %d) has run %s for %d ms of CPU time without an end; its step "
-            .. "is ended"
+        local text = "worker %d (pid %d) has run %s for %d ms of CPU time without an end; the call "
+            .. "is interrupted"
         local took_ms = found.cpu_ms - known.cpu_ms
         report(plugin, phase, text:format(worker, found.pid, what, took_ms))
     end

@@ -16,6 +16,9 @@ services:
 ]]
 
 local NULL = cjson.null
+-- Bytes of a host that a message repeats.
+local MAX_SHOWN = 100
+local MAX_PORT = 65535
 -- What `url` stands for.
 local OF_URL = { "protocol", "host", "port", "path" }
 
@@ -25,6 +28,22 @@ local function timeout(description)
         default = 60000,
         description = description,
     })
+end
+
+-- What to write where a host has a scheme, a port or a path beside it.
+local function host_hint(value)
+    local host, port = value:match("^([%w._-]+):(%d+)$")
+    local path = value:match("^[%w._-]+:?%d*/([%w._/-]*)$")
+    if #value > MAX_SHOWN then
+        return nil
+    elseif value:find("^https?://[%w._-][%w._:/-]*$") then
+        return "; expected a host alone; write url: " .. value
+    elseif path and not value:find(":/", 1, true) and not path:find("^%d") then
+        return "; expected a host alone; write url: http://" .. value
+    elseif host and tonumber(port) >= 1 and tonumber(port) <= MAX_PORT then
+        return ("; write host: %s and port: %s"):format(host, port)
+    end
+    return nil
 end
 
 -- What only makes sense with TLS to the upstream.
@@ -86,6 +105,7 @@ return {
         {
             host = typedefs.host({
                 required = true,
+                hint = host_hint,
                 description = "Name of an upstream entity, a host name or an IP address.",
             }),
         },

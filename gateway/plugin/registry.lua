@@ -80,8 +80,12 @@ end
 local function check_handler(handler)
     if type(handler) ~= "table" then
         return "does not return a table"
+    elseif handler.PRIORITY == nil then
+        return "lacks PRIORITY, an integer; write PRIORITY = 1000"
     elseif not is_priority(handler.PRIORITY) then
         return "PRIORITY: integer expected"
+    elseif handler.VERSION == nil then
+        return 'lacks VERSION, a text; write VERSION = "1.0.0"'
     elseif not clean_version(handler.VERSION) then
         return 'VERSION: text of the form "x.y.z" expected'
     end

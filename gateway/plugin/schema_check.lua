@@ -6,6 +6,10 @@ local metaschema = require("gateway.schema.metaschema")
 local nearest = require("sluice.nearest")
 local plan = require("gateway.schema.plan")
 local schema_of = require("gateway.schema")
+local text = require("gateway.schema.text")
+
+-- Bytes of a name that are shown.
+local MAX_NAME = 60
 
 local _M = {}
 
@@ -60,7 +64,8 @@ function _M.check(schema, name, is_bundled)
     if errors then
         return metaschema.text(errors)
     elseif schema.name ~= name then
-        return ("is named '%s' inside"):format(tostring(schema.name))
+        local line = "the schema's name is '%s'; expected '%s', the name of its folder"
+        return line:format(text.plain(tostring(schema.name), MAX_NAME), name)
     end
     local err = check_fields(schema)
     if not err then

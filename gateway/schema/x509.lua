@@ -105,8 +105,8 @@ function _M.check_key(key)
     if pcall(read_key, block) then
         return true
     end
-    local lines = pem.broken_lines(block)
-    return nil, "invalid key: cannot be parsed" .. (lines and "; " .. lines or "")
+    return nil,
+        "invalid key: it is damaged: " .. (pem.broken_lines(block) or "it cannot be decoded")
 end
 
 --- Checks a public key, or a private one, which has a public one.
@@ -236,6 +236,43 @@ end
 -- @treturn string 64 hexadecimal digits
 function _M.digest(chain)
     return leaf(chain):digest("sha256", "x")
+end
+
+local function below(name)
+    return (name:gsub("^[^.]*", "*"))
+end
+
+local function before(name)
+    return (name:gsub("%.[^.]*$", ".*"))
+end
+
+--- What an SNI is looked up in, since a certificate and a file may have thousands of both.
+-- @tparam {string,...} names of a certificate
+-- @treturn table for `is_for`
+function _M.index(names)
+    local index = { exact = {}, below = {}, before = {} }
+    for _, name in ipairs(names) do
+        name = name:lower()
+        index.exact[name] = true
+        index.below[below(name)] = true
+        index.before[before(name)] = true
+    end
+    return index
+end
+
+--- Whether some host has both an SNI and a name of a certificate: a wildcard, here as in TLS, is
+-- one label.
+-- @tparam table index of `index`
+-- @tparam string sni
+-- @treturn boolean|nil
+function _M.is_for(index, sni)
+    sni = sni:lower()
+    if sni:find("^%*") then
+        return index.below[sni]
+    elseif sni:find("%*$") then
+        return index.before[sni] or index.before[below(sni)]
+    end
+    return index.exact[sni] or index.exact[below(sni)]
 end
 
 return _M

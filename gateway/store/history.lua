@@ -23,6 +23,7 @@ local MAX_NAMED = 5
 local MAX_TEXT = 4096
 
 local NO_REVISION = "there is no revision %d: the history has %d to %d"
+local NOT_REACHED = "there is no revision %d to go back to: there are %d to %d"
 local NO_ENTITY = "revision %d changed no entity: the history has %d to %d"
 
 local _M = {}
@@ -282,7 +283,7 @@ end
 local function refuse(word, form, revision, range, first, last)
     local message = "the store keeps no history"
     if range and not range.first then
-        message = "no revisions yet"
+        message = "no changes yet"
     elseif range then
         message = form:format(revision, first, last)
     end
@@ -338,7 +339,7 @@ function _M.changes_back(db, by_kind, revision)
     local range = range_of(db)
     if not range or revision < range.reach or revision > last then
         local word = revision > last and "not found" or "too old"
-        refuse(word, NO_REVISION, revision, range, range and range.reach, last)
+        refuse(word, NOT_REACHED, revision, range, range and range.reach, last)
     end
     local seen, changes = {}, {}
     local sql = "SELECT kind, id, sequence, what, before FROM history_item WHERE revision > ? "

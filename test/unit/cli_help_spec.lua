@@ -94,7 +94,11 @@ describe("the help of a command", function()
                 flags[flag._target or ""] = flag._hidden or "shown"
                 hides = hides or flag._hidden
             end
-            local leads = text:find("\n\nEach setting is a flag, too, such as --workers", 1, true)
+            local leads = text:find(
+                "\n\nEach setting without secrets is a flag, too, such as --workers",
+                1,
+                true
+            )
             assert.equal(hides == true, leads ~= nil, name)
             if hides then
                 all[#all + 1] = name
@@ -204,6 +208,20 @@ describe("the help of a command", function()
             metrics = "GET /metrics of the Admin API",
             routes = "`sluice get routes`",
             service = "`sluice get services`",
+            down = "`sluice stop`",
+            edit = "`sluice apply FILE`",
+            kill = "`sluice quit`",
+            ping = "`sluice status`",
+            ps = "`sluice status`",
+            remove = "`sluice delete KIND NAME`",
+            reset = "`sluice import FILE`",
+            rm = "`sluice delete KIND NAME`",
+            run = "`sluice start`",
+            serve = "`sluice start`",
+            set = "`sluice apply FILE`",
+            stat = "`sluice status`",
+            top = "`sluice timers`",
+            up = "with --foreground",
         }) do
             local _, said = help.text(parser, name)
             assert.is_truthy(said:find(here, 1, true), said)
@@ -322,6 +340,27 @@ describe("a command line", function()
         end
     end)
 
+    it("is told what a habit's long flag is here", function()
+        for line, said in pairs({
+            ["start --config x"] = "--file names the declarative file, --conf the settings file",
+            ["reload --config=x"] = "--file names the declarative file, --conf the settings file",
+            ["stop --config x"] = "--conf names the settings file",
+            ["start --proxy-port 20000"] = "use --proxy-listen 0.0.0.0:20000",
+            ["restart --proxy-port=80"] = "use --proxy-listen 0.0.0.0:80",
+            ["start --port 9000"] = "use --proxy-listen 0.0.0.0:9000",
+            ["start --admin-port 8001"] = "use --admin-listen 127.0.0.1:8001",
+            ["start --port 65536"] = "use --proxy-listen 0.0.0.0:PORT",
+            ["start --port \27[1m"] = "use --proxy-listen 0.0.0.0:PORT",
+            ["start --port"] = "use --proxy-listen 0.0.0.0:PORT",
+        }) do
+            local flag = line:match("%-%-[%l-]+")
+            local lines = select(2, arguments_of.read(words_of(line)))
+            assert.equal(("unknown option '%s'; %s"):format(flag, said), lines[1], line)
+        end
+        local lines = select(2, arguments_of.read({ "stop", "--port", "1" }))
+        assert.equal("unknown option '--port'", lines[1])
+    end)
+
     it("is shown with its flags behind the command", function()
         for line, said in pairs({
             ["--prefix o status"] = "`sluice status --prefix o`",
@@ -361,11 +400,20 @@ describe("a command line", function()
                 count = count + 1
                 local found, lines = arguments_of.read({ name })
                 assert.is_nil(found)
-                assert.is_truthy(lines[1]:find("^missing argument '"), lines[1])
+                assert.is_truthy(lines[1]:find("^missing argument '[%l]+': %l"), lines[1])
                 assert.is_truthy(lines[2]:find("usage: sluice " .. name, 1, true))
             end
         end)
         assert.is_true(count >= 8)
+        for _, name in ipairs({ "import", "diff" }) do
+            local lines = select(2, arguments_of.read({ name }))
+            assert.equal("missing argument 'path': the file; - for standard input", lines[1])
+        end
+        assert.equal(
+            "missing argument 'revision': a revision number from sluice history; 0 is the state "
+                .. "before the first",
+            select(2, arguments_of.read({ "rollback" }))[1]
+        )
     end)
 
     it("names no file with --no-file, as with an empty --file", function()

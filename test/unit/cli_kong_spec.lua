@@ -376,8 +376,8 @@ describe("Kong's settings", function()
         local _, errors = resolve({ KONG_DATABASE = "postgres" })
         assert.same({
             "database (environment KONG_DATABASE): 'postgres' needs a cluster, which this version "
-                .. "does not have; set it to off, or let this node keep a store of its own "
-                .. "(SLUICE_SINGLE_NODE=on)",
+                .. "does not have; let each node keep a store of its own (SLUICE_SINGLE_NODE=on), "
+                .. "or set it to off",
         }, errors)
         local _, _, _, warnings = resolve({ KONG_DATABASE = "postgres", SLUICE_SINGLE_NODE = "on" })
         assert.same({
@@ -393,7 +393,7 @@ describe("Kong's settings", function()
         assert.same({
             "admin_listen (environment KONG_ADMIN_LISTEN): everybody who can connect to "
                 .. "0.0.0.0:8001, [::]:8001 can read all keys and replace the configuration; set a "
-                .. "token (SLUICE_ADMIN_TOKEN, or `sluice token add`)",
+                .. "token (SLUICE_ADMIN_TOKEN, or `sluice token add NAME`)",
         }, warnings)
         environment.SLUICE_ADMIN_TOKEN = ("t"):rep(16)
         assert.same({}, (select(4, resolve(environment))))

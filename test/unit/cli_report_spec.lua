@@ -82,6 +82,30 @@ describe("what status says to people", function()
         end
     end)
 
+    it("has the pids of workers, where these are few", function()
+        local many = { 11, 12, 13, 14, 15, 16, 17, 18, 19 }
+        for line, workers in pairs({
+            ["1 (pid 3)"] = { ready = { 3 }, draining = {} },
+            ["2 (pid 3, 5), 1 shutting down"] = { ready = { 3, 5 }, draining = { 4 } },
+            ["0, 1 shutting down"] = { ready = {}, draining = { 4 } },
+            ["9"] = { ready = many, draining = {} },
+        }) do
+            local text = said({ workers = workers })
+            assert.is_truthy(text:find("\nworkers  " .. line .. "\n", 1, true), text)
+        end
+    end)
+
+    it("says that clients of the Admin API need a token, where it listens", function()
+        for line, more in pairs({
+            ["127.0.0.1:8001, token required"] = { admin_token_required = true },
+            ["127.0.0.1:8001"] = {},
+            ["off"] = { admin_token_required = true, admin_listen = {} },
+        }) do
+            local text = said(more)
+            assert.is_truthy(text:find("\nadmin    " .. line .. "\n", 1, true), text)
+        end
+    end)
+
     it("names what the configuration comes from", function()
         for line, more in pairs({
             ["none: the store is the source of truth"] = {},
@@ -90,6 +114,10 @@ describe("what status says to people", function()
             },
             ["/a.yaml"] = { database = "off", file = "/a.yaml" },
             ["/a.yaml (replaced by POST /config)"] = { file = "/a.yaml", file_replaced = true },
+            ["/a.yaml (changed since it was loaded; `sluice reload` loads it)"] = {
+                file = "/a.yaml",
+                file_changed = true,
+            },
         }) do
             local text = said(more)
             assert.is_truthy(text:find("\nfile     " .. line .. "\n", 1, true), text)

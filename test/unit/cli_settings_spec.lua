@@ -85,6 +85,18 @@ describe("cli.options.settings", function()
         assert.equal("", found.lua_package_path)
     end)
 
+    it("names no setting in the place of an unknown one that is far from all", function()
+        for _, name in ipairs({ "bundle", "helo", "port", "x", ("e"):rep(200) }) do
+            local variable = "SLUICE_" .. name:upper()
+            local _, errors = resolve({ environment = { [variable] = "1" } })
+            local none = "unknown variable %s (docs/config.md lists them)"
+            assert.same({ "environment: " .. none:format(variable) }, errors)
+            _, errors = resolve({ file = name .. " = 1\n" })
+            none = "%s:1: unknown setting '%s' (docs/config.md lists them)"
+            assert.same({ none:format(FILE, name) }, errors)
+        end
+    end)
+
     it("names the line of an unknown, doubled or broken setting, all at once", function()
         local found, errors = resolve({
             file = "worker = 2\nworkers = 2\nworkers = 3\nnonsense\nconf = x\nlog_level = loud",
@@ -355,8 +367,8 @@ describe("cli.options.settings", function()
                 "admin_listen: "
                     .. host
                     .. ":1 is not on loopback, and there is no admin_token; set one "
-                    .. "(SLUICE_ADMIN_TOKEN, the settings file, or `sluice token add`), listen on "
-                    .. "127.0.0.1, or allow anyone who can connect (admin_insecure = on)",
+                    .. "(SLUICE_ADMIN_TOKEN, the settings file, or `sluice token add NAME`), "
+                    .. "listen on 127.0.0.1, or allow anyone who can connect (admin_insecure = on)",
             }, errors_of(host .. ":1"))
             assert.equal(1, #errors_of("127.0.0.1:1, " .. host .. ":2 backlog=9"))
             assert.same({}, errors_of(host .. ":1", { admin_insecure = "on" }))

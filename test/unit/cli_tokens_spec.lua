@@ -25,7 +25,7 @@ describe("A file of tokens", function()
             .. "begins with a letter or digit"
         local line = "expected `name role sha256:DIGEST`"
         local none = "'a' has no digest; expected sha256: and 64 hexadecimal digits, as `sluice "
-            .. "token add` writes them"
+            .. "token add NAME` writes them"
         local digest = "sha256:" .. DIGEST
         for text, why in pairs({
             [secret] = line,

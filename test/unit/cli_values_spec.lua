@@ -1,6 +1,7 @@
 -- What the text of each type of setting means, and what is refused.
 
 local listen = require("cli.options.listen")
+local options = require("cli.options")
 local values = require("cli.options.values")
 
 local function read(kind, text, more)
@@ -222,11 +223,32 @@ describe("cli.options.values", function()
             ask_client_certificate = false,
         }, listen.parse("*:80"))
     end)
+
+    it("says what to write for a port alone, an address alone and what is no port", function()
+        local no_port = "a port from 1 to 65535"
+        local in_brackets = "an IPv6 address in brackets, with its port; write it as in [::1]:8000"
+        for _, row in ipairs({
+            { "proxy_listen", "20000", "an address with the port; write 0.0.0.0:20000" },
+            { "proxy_listen", ":20000 ssl", "an address with the port; write 0.0.0.0:20000" },
+            { "admin_listen", "20000", "an address with the port; write 127.0.0.1:20000" },
+            { "status_listen", "9000", "an address with the port; write 127.0.0.1:9000" },
+            { "proxy_listen", "127.0.0.1", "an address with its port; write 127.0.0.1:8000" },
+            { "admin_listen", "[::1]", "an address with its port; write [::1]:8001" },
+            { "admin_listen", "::1", in_brackets },
+            { "admin_listen", "::1:8000", in_brackets },
+            { "proxy_listen", "127.0.0.1:65536", no_port },
+            { "proxy_listen", "0", no_port },
+            { "proxy_listen", "127.0.0.1:1, " .. ("9"):rep(400), no_port },
+        }) do
+            local name, text, expected = row[1], row[2], row[3]
+            local value, said, is_long = values.read(options.by_name[name], text, "/")
+            assert.same({ nil, expected, false }, { value, said, is_long })
+        end
+    end)
 end)
 
 describe("the text of a value", function()
     it("is what users write", function()
-        local options = require("cli.options")
         for _, row in ipairs({
             { "single_node", true, "on" },
             { "single_node", false, "off" },
@@ -244,7 +266,6 @@ describe("the text of a value", function()
     end)
 
     it("reads back as the value", function()
-        local options = require("cli.options")
         for _, option in ipairs(options.list) do
             local value = values.read(option, option.default, "/")
             local text = value ~= nil and values.text(option, value)

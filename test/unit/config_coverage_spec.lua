@@ -90,8 +90,7 @@ plugins:
 ]])
         assert.equal(
             "of 5 routes, 1 needs no change (20%); with services.protocol 'grpc' 40%, "
-                .. "then the other errors fixed 60%, "
-                .. "then upstreams.algorithm 'least-connections' 60%; "
+                .. "then the other errors fixed 60%; "
                 .. "the file is refused until every error above is fixed",
             coverage.format(found)
         )
@@ -123,13 +122,33 @@ upstreams:
             "upstreams.hash_on 'ip'",
             "upstreams.healthchecks",
         }, things)
-        assert.matches("^of 1 route, 0 need no change %(0%%%); with ", coverage.format(found))
+        assert.matches("^the only route needs a change; with ", coverage.format(found))
+    end)
+
+    it("says when none needs no change", function()
+        local steps = { { thing = "the plugin 'a'", served = 2 } }
+        local said = coverage.format({ routes = 4, served = 0, steps = steps })
+        assert.matches("^all 4 routes need a change; with the plugin 'a' 50%%; the file is", said)
+    end)
+
+    it("says together what serves a route together, and not what serves none", function()
+        local steps = {}
+        for i, served in ipairs({ 0, 0, 1, 1 }) do
+            steps[i] = { thing = ("the plugin '%d'"):format(i), served = served }
+        end
+        local found = { routes = 4, served = 0, steps = steps }
+        local line = "all 4 routes need a change; with the plugin '1', the plugin '2' and the "
+            .. "plugin '3' 25%; the file is refused until every error above is fixed"
+        assert.equal(line, coverage.format(found))
+        found.steps = { steps[1] }
+        assert.matches("^all 4 routes need a change; the file is refused", coverage.format(found))
     end)
 
     it("says when all are served", function()
+        assert.equal("no routes", coverage.format({ routes = 0, served = 0 }))
         local found = count('_format_version: "3.0"\nroutes: [{paths: [/]}]')
-        assert.equal("1 of 1 route is served", coverage.format(found))
+        assert.equal("the only route is served", coverage.format(found))
         found = count('_format_version: "3.0"\nroutes: [{paths: [/]}, {paths: [/a]}]')
-        assert.equal("2 of 2 routes are served", coverage.format(found))
+        assert.equal("all 2 routes are served", coverage.format(found))
     end)
 end)

@@ -4,6 +4,7 @@
 
 local cjson = require("cjson")
 local config = require("gateway.config")
+local cpu = require("test.unit.support.cpu")
 local doubts = require("gateway.config.doubts")
 local pem = require("test.unit.support.pem")
 local oracle = require("test.unit.support.oracle")
@@ -11,6 +12,9 @@ local random_routes = require("test.unit.support.routes")
 local support = require("test.unit.support.config")
 
 local ROUNDS, REQUESTS = 400, 30
+-- More than ten times what a file of 2,000 upstreams and 2,000 other hosts takes; comparing each
+-- with each would take a minute.
+local MAX_SECONDS = 4
 local seed = require("test.unit.support.seed")("config_doubts")
 
 -- The warnings of a file of format 3.0 in which the gateway lacks nothing, or `lacks`.
@@ -247,5 +251,175 @@ describe("certificates for other names", function()
         local opts = { doubts = function() end }
         local snapshot = config.parse(cjson.encode(file), "json", support.registry, opts)
         assert.matches('^snis%[0%] "b.test": clients', snapshot.warnings[1])
+    end)
+end)
+
+describe("methods of routes", function()
+    it("are none of HTTP where they are near one", function()
+        assert.same(
+            {
+                "line 3: routes[0] \"a\".methods[1]: 'GTE' is no method of HTTP; did you mean GET?",
+                "line 4: routes[1].methods[0]: 'DELTE' is no method of HTTP; did you mean DELETE?",
+            },
+            warned([[
+routes:
+- {name: a, methods: [GET, GTE]}
+- {methods: [DELTE, PROPFIND, MKCOL, LOCK, COPY, MOVE, REPORT, PURGE]}
+]])
+        )
+    end)
+
+    it("are twenty by name", function()
+        local routes = {}
+        for i = 1, 23 do
+            routes[i] = ("- {paths: [/p%d], methods: [GTE]}\n"):format(i)
+        end
+        local found = warned("routes:\n" .. table.concat(routes))
+        assert.equal(21, #found)
+        local line = "line 2: routes: 3 others have a method that is none of HTTP"
+        assert.equal(line, found[1])
+    end)
+end)
+
+describe("a path of a route with a query", function()
+    it("matches no request", function()
+        assert.same({
+            "line 2: routes[0].paths[0]: matches no request, as a path has no query; write "
+                .. "'/search'",
+            "line 2: routes[0].paths[1]: '/colou?r' looks like a regex, but without a leading "
+                .. "~ it is a fixed path",
+        }, warned("routes: [{paths: ['/search?q=1', '/colou?r', '~/a?b=']}]"))
+    end)
+end)
+
+describe("upstreams without targets", function()
+    local LINE = 'line %d: upstreams[%d] "%s": has no targets: requests are answered 503'
+
+    it("are told of where a service uses them", function()
+        assert.same(
+            { LINE:format(4, 0, "empty") },
+            warned([[
+services: [{host: empty}, {host: filled}]
+upstreams:
+- name: empty
+- {name: filled, targets: [{target: "a:80"}]}
+- name: of-nobody
+]])
+        )
+    end)
+
+    it("are twenty by name", function()
+        local services, upstreams = {}, {}
+        for i = 1, 23 do
+            services[i] = ("{host: u%d}"):format(i)
+            upstreams[i] = ("- name: u%d\n"):format(i)
+        end
+        local text = "services: [%s]\nupstreams:\n%s"
+        local found = warned(text:format(table.concat(services, ", "), table.concat(upstreams)))
+        assert.equal(21, #found)
+        assert.equal("line 3: upstreams: 3 others have no targets", found[1])
+    end)
+end)
+
+describe("upstreams without a service", function()
+    local LINE = 'line %d: upstreams[%d] "%s": is used by no service; did you mean it in service '
+        .. "'%s' (host '%s')?"
+
+    it("are told of where a host is near their name", function()
+        local expected = { LINE:format(4, 0, "shop-up", "shop", "shop-ups") }
+        assert.same(
+            expected,
+            warned([[
+services: [{name: shop, host: shop-ups}, {name: b, host: pool}]
+upstreams:
+- name: shop-up
+- {name: pool, targets: [{target: "a:80"}]}
+]])
+        )
+    end)
+
+    it("are none where a host has an address, or a number of its own, or an upstream", function()
+        assert.same(
+            {},
+            warned([[
+services:
+- {host: shop.up}
+- {host: web-1}
+- {host: pools}
+- {host: b}
+upstreams:
+- {name: pools, targets: [{target: "a:80"}]}
+- {name: shop-up}
+- {name: web-2}
+- {name: pool}
+- {name: a}
+]])
+        )
+    end)
+
+    it("are compared with few hosts, and few of them", function()
+        local names = { "services: [{host: shop-ups}]\nupstreams:\n" }
+        for i = 1, 25 do
+            names[#names + 1] = ("- name: unused-and-long-%s\n"):format(i)
+        end
+        names[#names + 1] = "- name: shop-up\n"
+        assert.same({}, warned(table.concat(names)))
+        table.remove(names, 2)
+        local found = warned(table.concat(names))
+        assert.same({ LINE:format(28, 24, "shop-up", "?", "shop-ups") }, {
+            (found[1]:gsub("service '[%x-]+'", "service '?'")),
+        })
+        local text, hosts, upstreams = "services: [%s]\nupstreams: [%s]\n", {}, {}
+        for i = 1, 2000 do
+            hosts[i] = ("{host: %s-%d}"):format(("h"):rep(50), i)
+            upstreams[i] = ("{name: %s-%d}"):format(("u"):rep(50), i)
+        end
+        text = text:format(table.concat(hosts, ", "), table.concat(upstreams, ", "))
+        local seconds = cpu.least(MAX_SECONDS, function()
+            assert.same({}, warned(text))
+        end)
+        assert.is_true(seconds < MAX_SECONDS, seconds .. " s")
+    end)
+end)
+
+describe("an anonymous consumer", function()
+    local LINE = 'line %d: plugins[%d] "%s".config.anonymous: no consumer has this id or username: '
+        .. "requests without valid credentials are answered 500; add the consumer, or remove the "
+        .. "field"
+    local ID = "6f2c1a30-0000-4000-8000-00000000000a"
+
+    it("is told of where the file has none", function()
+        assert.same(
+            { LINE:format(3, 0, "key-auth"), LINE:format(4, 1, "jwt") },
+            warned([[
+plugins:
+- {name: key-auth, config: {anonymous: ghost}}
+- {name: jwt, config: {anonymous: 6f2c1a30-0000-4000-8000-00000000000b}}
+- {name: hmac-auth, config: {anonymous: ghost}, enabled: false}
+- {name: basic-auth}
+]])
+        )
+        local body = "consumers: [{custom_id: ghost}]\n"
+            .. "plugins: [{name: key-auth, config: {anonymous: ghost}}]"
+        assert.same({ LINE:format(3, 0, "key-auth") }, warned(body))
+    end)
+
+    it("is known by its id and username", function()
+        local body = "consumers: [{username: bob, id: %s}, {custom_id: c}]\nplugins:\n"
+            .. "- {name: key-auth, config: {anonymous: bob}}\n"
+            .. "- {name: jwt, config: {anonymous: %s}}\n"
+            .. "- {name: basic-auth, config: {anonymous: %s}}\n"
+        assert.same({}, warned(body:format(ID, ID, ID:upper())))
+    end)
+
+    it("is told of twenty times", function()
+        local routes = {}
+        for i = 1, 22 do
+            local line = "- {paths: [/p%d], plugins: [{name: key-auth, config: {anonymous: a}}]}\n"
+            routes[i] = line:format(i)
+        end
+        local found = warned("routes:\n" .. table.concat(routes))
+        assert.equal(21, #found)
+        assert.equal("plugins: 2 others have an `anonymous` that is no consumer", found[1])
     end)
 end)

@@ -77,7 +77,7 @@ local CASES = {
     {
         "an entity that is a text",
         "services: [a]",
-        "services[0]: expected a record, found a text",
+        "services[0]: expected a record, found a string",
     },
     {
         "an entity that is a number",
@@ -87,18 +87,18 @@ local CASES = {
     {
         "an entity without the ':' of its field",
         "services: [name a]",
-        "services[0]: expected a record, found a text (is a ':' missing after 'name'?)",
+        "services[0]: expected a record, found a string (is a ':' missing after 'name'?)",
     },
     {
-        "an entity without the blank after its ':'",
+        "an entity without the space after its ':'",
         "consumers: [{username: a, keyauth_credentials: ['key:b']}]",
-        "consumers[0].keyauth_credentials[0]: expected a record, found a text (is a blank missing "
-            .. "after 'key:'?)",
+        "consumers[0].keyauth_credentials[0]: expected a record, found a string (is a space "
+            .. "missing after 'key:'?)",
     },
     {
         "an entity that is a text of two words",
         "services: [secret name]",
-        "services[0]: expected a record, found a text",
+        "services[0]: expected a record, found a string",
     },
     { "an entity that is an array", "services: [[a]]", "services[0]: expected a record" },
     { "an entity that is null", "services: [~]", "services[0]: required field missing" },

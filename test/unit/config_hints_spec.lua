@@ -31,10 +31,10 @@ describe("what to write instead", function()
             ["upstreams: [{name: u, healthchecks: {active: {healthy: {interval: 1}}}}]"] = "'1' is "
                 .. "not supported by this version (supported: 0); set it to 0 or leave it out: "
                 .. "there are no such health checks",
-            ["routes: [{paths: -/a -/b}]"] = "paths: expected an array; write a blank after "
+            ["routes: [{paths: -/a -/b}]"] = "paths: expected an array; write a space after "
                 .. "each '-'",
             ["services:\n  -name: a\n  -host: b\n"] = "line 3: services: expected an array; write "
-                .. "'- name', with a blank after the dash",
+                .. "'- name', with a space after the dash",
         }) do
             assert.matches(line, said(body), 1, true)
         end
@@ -52,19 +52,26 @@ describe("what to write instead", function()
     it("is told of a time with its unit, where the field has one", function()
         local plugin = "plugins: [{name: http-log, config: {http_endpoint: 'http://a/', %s}}]"
         for body, line in pairs({
-            ["services: [{host: a, connect_timeout: 5s}]"] = "milliseconds: 5000",
-            ["services: [{host: a, read_timeout: '1m'}]"] = "milliseconds: 60000",
-            ["services: [{host: a, write_timeout: 1.5 s}]"] = "milliseconds: 1500",
-            [plugin:format("timeout: 250ms")] = "milliseconds: 250",
-            [plugin:format("queue: {max_retry_time: 1h}")] = "seconds: 3600",
+            ["services: [{host: a, connect_timeout: 5s}]"] = "milliseconds: write 5000",
+            ["services: [{host: a, read_timeout: '1m'}]"] = "milliseconds: write 60000",
+            ["services: [{host: a, write_timeout: 1.5 s}]"] = "milliseconds: write 1500",
+            ["services: [{host: a, write_timeout: 1.001s}]"] = "milliseconds: write 1001",
+            ["services: [{host: a, write_timeout: 2 Minutes}]"] = "milliseconds: write 120000",
+            [plugin:format("timeout: 250ms")] = "milliseconds: write 250",
+            [plugin:format("queue: {max_retry_time: 1h}")] = "seconds: write 3600",
+            [plugin:format("queue: {max_retry_delay: 500ms}")] = "seconds: write 0.5",
+            [plugin:format("queue: {max_bytes: 10k}")] = "bytes: write 10240",
+            [plugin:format("queue: {max_bytes: 1.5 MB}")] = "bytes: write 1572864",
         }) do
-            assert.matches("; write " .. line .. "$", said(body))
+            assert.matches("; it is in " .. line .. "$", said(body))
         end
         for _, body in ipairs({
             "consumers: [{username: a, keyauth_credentials: [{key: k, ttl: 500ms}]}]",
             "plugins: [{name: rate-limiting, config: {minute: 5s}}]",
             "services: [{host: a, retries: 5s}]",
             "services: [{host: a, connect_timeout: 5x}]",
+            "services: [{host: a, connect_timeout: 5k}]",
+            plugin:format("queue: {max_bytes: 5s}"),
             -- Beyond the field, and what a search for the unit would go through for minutes.
             "services: [{host: a, connect_timeout: 99999999s}]",
             ("services: [{host: a, connect_timeout: '%s!'}]"):format(("1"):rep(1000000)),
@@ -82,22 +89,51 @@ describe("what to write instead", function()
             ["consumers: [{username: a, keyauth_credentials: [b]}]"] = "; write `- key: ...`",
             ["consumers: [{username: a, acls: [b]}]"] = "; write `- group: ...`",
             ["consumers: [a]"] = "; write `- username: ...`",
+            ["upstreams: [{name: u, targets: ['1.2.3.4:80']}]"] = "; write `- target: 1.2.3.4:80`",
+            ["upstreams: [{name: u, targets: [a]}]"] = "; write `- target: ...`",
+            ["upstreams: [{name: u, targets: ['[::1]:80']}]"] = "",
+            ["upstreams: [{name: u, targets: ['target:80']}]"] = " (is a space missing after "
+                .. "'target:'?)",
+            ["routes: [/x]"] = "; write `- paths: [/x]`",
+            ["services: [{host: a, routes: ['/x/y-1']}]"] = "; write `- paths: [/x/y-1]`",
+            ["routes: ['/a b']"] = "",
+            [("routes: ['/%s']"):format(("a"):rep(60))] = "",
             ["upstreams: [a]"] = "",
             ["services: [a b]"] = "",
         }) do
-            local message = "expected a record, found a text" .. hint
+            local message = "expected a record, found a string" .. hint
             assert.equal(message, said(body):sub(-#message))
         end
         local _, errors = config.parse(
-            '{"_format_version": "3.0", "plugins": ["key-auth"], "services": {"name": "a"}}',
+            '{"_format_version": "3.0", "plugins": ["key-auth"], "services": {"name": "a"}, '
+                .. '"routes": ["/x"]}',
             "json",
             support.registry
         )
         assert.equal(
-            "services: expected an array; write a list: [...]\nplugins[0]: expected a record, "
-                .. 'found a text; write {"name": "key-auth"}',
+            "services: expected an array; write a list: [...]\nroutes[0]: expected a record, "
+                .. 'found a string; write {"paths": ["/x"]}\nplugins[0]: expected a record, '
+                .. 'found a string; write {"name": "key-auth"}',
             config.format_errors(errors)
         )
+    end)
+
+    it("is told of a host with a scheme, a port or a path", function()
+        for host, hint in pairs({
+            ["http://x"] = "; expected a host alone; write url: http://x",
+            ["https://x.y:8080/p"] = "; expected a host alone; write url: https://x.y:8080/p",
+            ["x/p"] = "; expected a host alone; write url: http://x/p",
+            ["x:80/"] = "; expected a host alone; write url: http://x:80/",
+            ["x:8080"] = "must not have a port; write host: x and port: 8080",
+            ["a b"] = "invalid value: a b",
+            ["http://a b"] = "invalid value: http://a b",
+            ["http://u:p@x"] = "invalid value: http://u:p@x",
+        }) do
+            assert.equal(hint, said(("services: [{host: '%s'}]"):format(host)):sub(-#hint))
+        end
+        local long = "http://" .. ("x"):rep(100)
+        assert.matches("x$", said(("services: [{host: '%s'}]"):format(long)))
+        assert.is_nil(said(("services: [{host: '%s'}]"):format(long)):find("write url"))
     end)
 
     it("is told of a plugin's fields that stand beside its name", function()

@@ -124,7 +124,7 @@ describe("certificates in files", function()
         },
         ["a broken key"] = {
             { cert = cert, key = broken_key },
-            "key: invalid key: cannot be parsed",
+            "key: invalid key: it is damaged: it cannot be decoded",
         },
         ["an encrypted key"] = {
             { cert = cert, key = (key:gsub("PRIVATE", "ENCRYPTED PRIVATE")) },
@@ -195,7 +195,7 @@ describe("the usual mistakes with PEM", function()
         },
         ["a key in a form that is not escaped"] = {
             { cert = cert, key = without_plus(key) },
-            "key: invalid key: cannot be parsed; " .. PLUS_GONE,
+            "key: invalid key: it is damaged: " .. PLUS_GONE,
         },
         ["a certificate without line breaks"] = {
             { cert = (cert:gsub("\n", " ")), key = key },

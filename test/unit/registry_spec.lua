@@ -166,6 +166,8 @@ describe("the registry of plugins", function()
             { '"1.0.0"', "1.5", "", "PRIORITY: integer expected" },
             { '"1.0.0"', '"1"', "", "PRIORITY: integer expected" },
             { '"1.0.0"', "0 / 0", "", "PRIORITY: integer expected" },
+            { '"1.0.0"', "nil", "", "lacks PRIORITY, an integer; write PRIORITY = 1000" },
+            { "nil", "1", "", 'lacks VERSION, a text; write VERSION = "1.0.0"' },
             { "1", "1", "", 'VERSION: text of the form "x.y.z" expected' },
             { '"new"', "1", "", 'VERSION: text of the form "x.y.z" expected' },
             { '"1.0.0.1"', "1", "", 'VERSION: text of the form "x.y.z" expected' },
@@ -224,7 +226,11 @@ describe("the registry of plugins", function()
                 "config.greeting.type: expected one of: array, boolean, foreign, function, "
                     .. "integer, json, map, number, record, set, string",
             },
-            { "'mine'", "'else'", "is named 'else' inside" },
+            {
+                "'mine'",
+                "'else'",
+                "the schema's name is 'else'; expected 'mine', the name of its folder",
+            },
             { "return", "return 1 --", "expected a definition table" },
         }) do
             for _, base in ipairs({ "kong/plugins", "plugins" }) do

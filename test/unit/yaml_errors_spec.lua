@@ -13,7 +13,7 @@ describe("gateway.config.yaml_errors", function()
             .. "value (is a ':' missing there?)",
         ["a: b: c\n"] = "line 1, column 5: unexpected ': ' in a text; put the text in quotes",
         ["a: 1\nbc\nd: 2\n"] = "line 2, column 1: expected ': ' after 'bc'",
-        ["a: 1\nb:c\n"] = "line 2, column 1: expected a blank after ':'",
+        ["a: 1\nb:c\n"] = "line 2, column 1: expected a space after ':'",
         ["a:\n  - /b\n  /c\n"] = "line 3, column 3: expected '- ' before '/c', as in line 2",
         ["a:\n  - b:\n      - c\n\n      # d\n      e\n  - f\n"] = "line 6, column 7: expected "
             .. "'- ' before 'e', as in line 3",
@@ -27,18 +27,18 @@ describe("gateway.config.yaml_errors", function()
         ["a:\n  - name b\n    c: 1\n"] = "line 2, column 5: expected ': ' after 'name'",
         ["a:\n  - it is\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
             .. "has a value (is a ':' missing there?)",
-        ["a:\n  - name:b\n    c: 1\n"] = "line 2, column 5: expected a blank after ':'",
+        ["a:\n  - name:b\n    c: 1\n"] = "line 2, column 5: expected a space after ':'",
         ["a\n  - b: 1\n"] = "line 1, column 1: expected ': ' after 'a'",
         ["a:\n  - /b\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
             .. "has a value (is a ':' missing there?)",
         ["a:\n  - b\n    c: 1\n"] = "line 3, column 5: unexpected indentation: line 2 already "
             .. "has a value (is a ':' missing there?)",
-        ["a:\n-name: b\n c: 1\n"] = "line 2, column 1: write '- name', with a blank after the dash",
+        ["a:\n-name: b\n c: 1\n"] = "line 2, column 1: write '- name', with a space after the dash",
         ["a:\n  - b: 1\n    c: 2\n  -name: d\n    c: 2\n"] = "line 4, column 3: write '- name', "
-            .. "with a blank after the dash",
-        ["a:\n  - b: 1\n  -name: d\n"] = "line 3, column 3: write '- name', with a blank after the "
+            .. "with a space after the dash",
+        ["a:\n  - b: 1\n  -name: d\n"] = "line 3, column 3: write '- name', with a space after the "
             .. "dash",
-        ["a:\n  - b:\n    -/c\n    -/d\n"] = "line 3, column 5: write '- /c', with a blank after "
+        ["a:\n  - b:\n    -/c\n    -/d\n"] = "line 3, column 5: write '- /c', with a space after "
             .. "the dash",
         ["a: 1\n-5\nb: 2\n"] = "line 2, column 1: expected ': ' after '-5'",
         ["a: [1\nb: 2\n"] = "line 2, column 2: expected ',' or ']' for the '[' in line 1, "

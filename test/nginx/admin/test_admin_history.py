@@ -67,7 +67,7 @@ def test_each_change_can_be_taken_back(gateway: Start, upstream: Upstream) -> No
 @pytest.mark.parametrize(
     ("body", "status", "why"),
     [
-        ({"revision": 10**9}, 404, "no revisions yet"),
+        ({"revision": 10**9}, 404, "no changes yet"),
         ({"revision": -1}, 400, "revision: expected"),
         ({"revision": 1.5}, 400, "revision: expected"),
         ({"revision": "1"}, 400, "revision: expected"),

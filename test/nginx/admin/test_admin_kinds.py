@@ -130,7 +130,7 @@ def test_pem_that_cannot_be_read_is_refused_in_our_words(gateway: Start, pair: P
     said = client.must(400, "POST", "/certificates", torn)["fields"]
     assert said == {
         "cert": "invalid certificate: certificate 1 is damaged: it cannot be decoded",
-        "key": "invalid key: cannot be parsed",
+        "key": "invalid key: it is damaged: it cannot be decoded",
     }
 
 

@@ -38,7 +38,7 @@ def test_a_file_is_not_written_beside(gateway: Start) -> None:
         found = reply.json()
         assert (reply.status_code, found["code"]) == (405, 12), target
         assert found["name"] == "operation unsupported"
-        assert "sluice restart --no-file" in found["message"]
+        assert "sluice reload --no-file" in found["message"]
     assert [each["username"] for each in send(running, "GET", "/consumers").json()["data"]] == [
         "alice"
     ]
@@ -78,10 +78,10 @@ def test_what_no_file_has_is_not_replaced_by_one(instance: Instance) -> None:
         for verb in ("reload", "restart"):
             said = instance.refuse(verb, file=str(two))
             assert "the store of this prefix has changes that are not in the file" in said[0]
-            assert f"sluice import {two}" in said[0]
+            assert f"sluice import {two}" in said[1]
         # One that has the same takes its place, with the same ids.
         two.write_text(ONE.format(url=upstream.url) + "consumers: [{username: bob}]\n")
-        line = "the store of this prefix has the contents of the file under other ids; "
+        line = "the store of this prefix has the contents of the file under other ids"
         assert line in instance.refuse("restart", file=str(two))[0]
         two.write_text(TWO.format(url=upstream.url))
         same = instance.folder / "same.json"
@@ -92,6 +92,26 @@ def test_what_no_file_has_is_not_replaced_by_one(instance: Instance) -> None:
         assert f"sluice diff {same}" in instance.refuse("restart", file=str(same))[0]
         instance.succeed("import", str(two))
         instance.succeed("restart", file=str(two))
+
+
+@pytest.mark.parametrize("verb", ["reload", "restart"])
+def test_a_file_that_was_imported_keeps_the_ids_of_the_import(
+    instance: Instance, verb: str
+) -> None:
+    instance.succeed("start", file=None)
+    assert bob(instance, "PUT") in (200, 201)
+    ids = instance.succeed("get", "consumers", "--json")
+    instance.file.write_text('_format_version: "3.0"\nconsumers: [{username: bob}]\n')
+    instance.succeed("import", str(instance.file))
+    instance.succeed(verb, file=str(instance.file))
+    assert instance.succeed("get", "consumers", "--json") == ids
+    for more in ([], ["--new-workers"]):
+        instance.succeed("reload", *more)
+        assert instance.status()["file_changed"] is False
+        assert instance.succeed("get", "consumers", "--json") == ids
+    instance.file.write_text('_format_version: "3.0"\nconsumers: [{username: eve}]\n')
+    said = instance.succeed("reload", "--yes").splitlines()
+    assert {"- consumer bob", "+ consumer eve"} <= set(said)
 
 
 WRITES_MEANWHILE = """\
@@ -126,7 +146,12 @@ def test_a_change_during_a_restart_is_kept(instance: Instance, written_late: Pat
     assert '"late"' in instance.succeed("export")
 
 
-def test_a_change_during_a_reload_is_kept(instance: Instance, written_late: Path) -> None:
+@pytest.mark.parametrize("made_by", ["export", "import"])
+def test_a_change_during_a_reload_is_kept(
+    instance: Instance, written_late: Path, made_by: str
+) -> None:
+    if made_by == "import":  # which leaves nothing to be loaded
+        instance.succeed("import", str(written_late))
     done = instance.run("reload", file=str(written_late))
     line = "the declarative file is not: the store was changed after it was compared with the file"
     assert (done.returncode, line in done.stderr) == (1, True), done.stderr

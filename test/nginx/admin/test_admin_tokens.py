@@ -51,10 +51,18 @@ def token(running: Gateway, *words: str, stdin: str = "") -> subprocess.Complete
     )
 
 
+REQUIRED = "sluice: the Admin API now requires a token: clients without one get a 401\n"
+
+
 def add(running: Gateway, *words: str) -> str:
-    """A new token."""
+    """A new token; says what it can do where `words` do not, and what the first one does."""
+    named = any(running.settings.get(name) for name in ("admin_token", "admin_named_tokens"))
+    was_open = not named and not file_of(running).exists()
     done = token(running, "add", *words)
-    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stderr.splitlines(keepends=True)
+    if "--replace" not in words and "--role" not in words:
+        assert lines.pop(0).startswith(f"sluice: token '{words[0]}' can only read; ")
+    assert (done.returncode, lines) == (0, [REQUIRED] if was_open else [])
     assert len(done.stdout) == 65
     return done.stdout.strip()
 
@@ -91,6 +99,8 @@ def test_tokens_are_added_replaced_and_removed(gateway: Start) -> None:
     assert done.stderr == "sluice: there is a token 'ci'; --replace replaces it\n"
     second = add(running, "ci", "--replace")
     assert [status(running, each) for each in (first, second, reader)] == [401, 200, 200]
+    for headers, said in ((with_token(first), "is not known: it was removed"), ({}, "required")):
+        assert said in ask(running, "/services", headers=headers).json()["message"]
     reply = send(running, "PUT", "/services/b", headers=with_token(second), json={"host": "b"})
     assert reply.is_success, "its role stays"
 
@@ -100,14 +110,23 @@ def test_tokens_are_added_replaced_and_removed(gateway: Start) -> None:
         {"name": "ci", "role": "write"},
         {"name": "grafana", "role": "read"},
     ]
-    for name in ("grafana", "ci"):
-        assert token(running, "remove", name).returncode == 0
+    done = token(running, "remove", "grafana")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ", token required\n" in running.command("status").stdout
+    done = token(running, "remove", "ci")
+    assert done.returncode == 0
+    closed, way = done.stderr.splitlines()
+    assert closed.startswith("sluice: no client has a token now, and the Admin API still requires")
+    assert way.startswith(f"  to require none: rm {file_of(running)}, then `")
+    path = file_of(running)
+    assert token(running, "list").stdout == f"no tokens in {path}; the Admin API requires one\n"
     # Who takes the last one away does not open the door.
     assert [status(running, each) for each in (first, second, reader)] == [401, 401, 401]
     assert ask(running, "/services").status == 401
     assert running.command("get", "services").returncode == 0
     file_of(running).unlink()
     assert "~ setting admin_named_tokens: changed" in running.command("reload").stdout
+    assert ", token required\n" not in running.command("status").stdout
     assert ask(running, "/services").status == 200
 
 

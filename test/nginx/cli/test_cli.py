@@ -79,7 +79,8 @@ def test_limits_are_those_of_what_runs(instance: Instance) -> None:
     assert lowered in done.stderr
     assert len(instance.status()["workers"]["ready"]) == 1
     done = instance.run("reload", "--new-workers")
-    assert done.stdout.startswith("reloaded: 1 new worker,")
+    # The old ones may have left before they are counted.
+    assert done.stdout.split(",")[0].strip() == "reloaded: 1 new worker"
     assert lowered in done.stderr
 
 
@@ -102,7 +103,9 @@ def test_stop_and_quit_of_nothing_succeed_the_rest_says_not_running(instance: In
     assert "not running" in instance.succeed("stop")
     assert "not running" in instance.succeed("quit")
     for command in ("reload", "reopen"):
-        assert instance.refuse(command, code=3) == [f"sluice: not running in {instance.prefix}"]
+        # More lines where others run.
+        line = instance.refuse(command, code=3)[0]
+        assert line == f"sluice: not running in {instance.prefix}, which does not exist"
     assert instance.run("status").returncode == 3
     assert instance.status() == {
         "running": False,

@@ -464,11 +464,12 @@ def test_history_and_the_way_back(gateway: Start, upstream: Upstream) -> None:
     ]
     assert [running.ask(path).status for path in ("/one", "/uno")] == [200, 404]
     assert succeed(running, "rollback", "1") == ["no differences from revision 1"]
-    for command in ("rollback", "history"):
-        first = 0 if command == "rollback" else 1
-        assert refuse(running, command, "99") == [
-            f"sluice: there is no revision 99: the history has {first} to 4"
-        ]
+    for command, there_are in (
+        ("rollback", " to go back to: there are 0 to 4"),
+        ("history", ": the history has 1 to 4"),
+    ):
+        said = refuse(running, command, "99")
+        assert said == [f"sluice: there is no revision 99{there_are}"]
 
 
 # Where it cannot be
@@ -481,7 +482,7 @@ def test_where_a_file_is_the_truth_it_says_how_to_switch(
     assert len(succeed(running, "get", "routes")) == 3
     for arguments in (("apply", str(running.file)), ("delete", "routes", "one"), ("rollback", "0")):
         said = refuse(running, *arguments)
-        assert "sluice restart --no-file`" in said[0], said
+        assert "sluice reload --no-file`" in said[0], said
 
 
 def test_where_it_does_not_run(instance: Instance) -> None:
@@ -493,5 +494,6 @@ def test_where_it_does_not_run(instance: Instance) -> None:
         ("history",),
         ("rollback", "1"),
     ):
-        (said,) = instance.refuse(*arguments, code=3)
-        assert said == f"sluice: not running in {instance.prefix}"
+        # More lines where others run.
+        said = instance.refuse(*arguments, code=3)[0]
+        assert said == f"sluice: not running in {instance.prefix}, which does not exist"

@@ -161,7 +161,7 @@ def test_tokens_that_are_missing(instance: Instance) -> None:
     path.write_text("# nobody yet\n")
     path.chmod(0o600)
     instance.succeed("start", admin_named_tokens=str(path))
-    assert instance.succeed("token", "list") == f"no tokens in {path}\n"
+    assert instance.succeed("token", "list") == f"no tokens in {path}; the Admin API requires one\n"
     assert instance.succeed("token", "list", "--json") == "[]\n"
     for action in ("add", "remove"):
         assert instance.refuse("token", action, code=2) == [

@@ -68,7 +68,8 @@ def test_tokens_of_a_file_by_another_name(instance: Instance, alias: Path) -> No
     file.touch(0o600)
     instance.succeed("start", admin_named_tokens=str(file))
     before = instance.status()["pid"]
-    assert instance.succeed("token", "add", "ci", admin_named_tokens=str(alias / "tokens")) != ""
+    added = ("token", "add", "ci", "--role", "read")
+    assert instance.succeed(*added, admin_named_tokens=str(alias / "tokens")) != ""
     assert instance.succeed("token", "list") == "name  role\nci    read\n"
     settings = (instance.prefix / "settings.json").read_text()
     assert '"ci"' in settings

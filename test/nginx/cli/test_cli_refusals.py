@@ -64,7 +64,7 @@ services:
     )
     *lines, last = instance.refuse("check", str(instance.file), prefix=None)[1:]
     assert last.startswith(
-        "  of 1 route, 0 need no change (0%); with the other errors fixed 0%, then "
+        "  the only route needs a change; with the other errors fixed and the plugin 'zipkin' 100%"
     )
     assert lines == [
         "  line 2: plugins[0] \"key-aut\".name: plugin 'key-aut' not installed; "

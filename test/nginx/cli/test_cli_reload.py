@@ -148,12 +148,19 @@ def test_reload_remembers_start_and_reads_the_settings_file_again(instance: Inst
 
     assert settings() == ("X-First", 2, "info")
     conf.write_text("header_prefix = X-Second\nworkers = 1\nlog_level = warn\n")
-    instance.succeed("reload")
+    ignored = (
+        f"sluice: warning: workers ({conf}:2), log_level ({conf}:3): no effect, since an earlier "
+        "start or reload was given --workers, SLUICE_LOG_LEVEL; "
+    )
+    done = instance.run("reload")
+    assert (done.returncode, done.stderr.startswith(ignored)) == (0, True), done.stderr
     assert settings() == ("X-Second", 2, "info")
-    instance.succeed("reload", workers="3")
+    done = instance.run("reload", workers="3")
+    assert (done.returncode, f"log_level ({conf}:3): no effect" in done.stderr) == (0, True)
     assert settings() == ("X-Second", 3, "info")
     assert len(instance.status()["workers"]["ready"]) == 3
-    instance.succeed("restart")
+    done = instance.run("restart")
+    assert (done.returncode, done.stderr.startswith(ignored)) == (0, True), done.stderr
     assert settings() == ("X-Second", 3, "info")
 
 
@@ -271,7 +278,9 @@ def test_what_is_given_again_is_remembered(instance: Instance) -> None:
     assert f"use {instance.hint('reload')} to load" in said
     assert instance.succeed("reload", log_level="info") == SAME
     conf.write_text("log_level = warn\n")
-    assert instance.succeed("reload") == SAME
+    done = instance.run("reload")
+    assert (done.returncode, done.stdout) == (0, SAME)
+    assert f"log_level ({conf}:1): no effect" in done.stderr
 
 
 def test_restart_checks_before_it_stops(instance: Instance) -> None:
@@ -285,6 +294,28 @@ def test_restart_checks_before_it_stops(instance: Instance) -> None:
     instance.succeed("restart")
     assert instance.status()["pid"] != pid
     assert instance.get("/") == 404
+
+
+def test_a_restart_with_settings_that_cannot_be_read_says_that_the_old_is_kept(
+    instance: Instance,
+) -> None:
+    faulty = instance.folder / "faulty.conf"
+    faulty.write_text("workrs = 2\n")
+    kept = "sluice: restart refused: the running gateway is kept"
+    wrong: list[dict[str, str]] = [
+        {"conf": str(instance.folder / "none.conf")},
+        {"conf": str(faulty)},
+        {"workers": "none"},
+    ]
+    assert kept not in instance.run("restart", **wrong[0]).stderr
+    instance.succeed("start")
+    pid = instance.status()["pid"]
+    for flags in wrong:
+        done = instance.run("restart", **flags)
+        first, *_, last = done.stderr.splitlines()
+        assert (done.returncode, last) == (2, kept), done.stderr
+        assert first != last
+    assert instance.status()["pid"] == pid
 
 
 def test_restart_starts_what_was_stopped(instance: Instance) -> None:
@@ -342,3 +373,57 @@ def test_a_default_of_a_newer_version_stops_no_reload(instance: Instance) -> Non
     assert "metrics_series: 0 -> 7" in instance.refuse("reload", metrics_series="7")[0]
     instance.succeed("restart")
     assert json.loads((instance.prefix / "settings.json").read_text())["metrics_series"] == 1000
+
+
+def test_a_line_of_the_settings_file_that_has_no_effect(instance: Instance) -> None:
+    """What an earlier command was given comes before the file, also where only the file changes."""
+    conf = instance.folder / "sluice.conf"
+    conf.write_text("workers = 1\n")
+    instance.succeed("start", workers=None, conf=str(conf))
+    instance.environment["SLUICE_WORKERS"] = "3"
+    assert "~ setting workers: 1 -> 3" in instance.succeed("reload")
+    del instance.environment["SLUICE_WORKERS"]
+    conf.write_text("workers = 2\n")
+    line = (
+        f"sluice: warning: workers ({conf}:1): no effect, since an earlier start or reload was "
+        "given SLUICE_WORKERS; "
+    )
+    for verb in ("reload", "restart"):
+        done = instance.run(verb)
+        assert (done.returncode, done.stderr.startswith(line)) == (0, True), done.stderr
+        assert len(instance.status()["workers"]["ready"]) == 3
+    instance.environment["SLUICE_WORKERS"] = "2"
+    assert "~ setting workers: 3 -> 2" in instance.succeed("reload")
+    instance.succeed("stop")
+    del instance.environment["SLUICE_WORKERS"]
+    instance.succeed("start", workers=None, conf=str(conf))
+    assert len(instance.status()["workers"]["ready"]) == 2
+
+
+@pytest.mark.parametrize("verb", ["start", "reload", "restart"])
+def test_a_file_does_not_replace_what_an_import_has_brought(instance: Instance, verb: str) -> None:
+    """Of a store that is the source of truth: its file may be gone, and standard input is none."""
+    url = "http://127.0.0.1:9"
+    instance.file.write_text(ONE.format(url=url))
+    other = instance.folder / "other.yaml"
+    other.write_text(TWO.format(url=url))
+    instance.succeed("start", file=None)
+    instance.succeed("import", str(instance.file))
+    if verb == "start":
+        instance.succeed("stop")
+    lines = instance.refuse(verb, file=str(other))
+    assert lines[0].startswith(
+        "sluice: file: the store of this prefix has changes that are not in the file, as `"
+    )
+    # The same file is no other, and one that was edited afterwards is a file's own matter.
+    instance.succeed(verb, file=str(instance.file))
+    instance.file.write_text(TWO.format(url=url))
+    assert "- service one" in instance.succeed("reload")
+
+
+def test_an_ending_where_there_is_no_folder_names_others(instance: Instance) -> None:
+    instance.succeed("start")
+    missing = str(instance.folder / "none")
+    first, second = instance.succeed("stop", prefix=missing).splitlines()
+    assert first == f"not running in {missing}, which does not exist"
+    assert f"--prefix {instance.prefix}" in second.replace(",", "").split(" running on", 1)[1]

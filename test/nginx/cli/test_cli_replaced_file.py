@@ -3,6 +3,7 @@ after POST /config.
 """
 
 import json
+import os
 
 import httpx
 
@@ -41,7 +42,7 @@ def test_import_is_refused_as_other_changes_are(instance: Instance) -> None:
         said = instance.refuse("import", str(two), "--yes")
         ways = instance.refuse("rollback", "1")[0].removeprefix("sluice: ")
         assert ways.startswith("read-only: this instance is configured from a file; edit the file")
-        assert instance.hint("restart --no-file") in ways
+        assert instance.hint("reload --no-file") in ways
         assert said == [f"sluice: {ways}", "sluice: nothing was changed"]
         assert instance.get("/one") == 200
         assert instance.succeed("import", str(two), "--dry-run").endswith(
@@ -81,6 +82,25 @@ def test_reload_brings_the_file_back_that_a_post_has_replaced(instance: Instance
         assert instance.status()["file_replaced"] is False
 
 
+def test_status_says_that_the_file_has_changed_until_it_is_loaded(instance: Instance) -> None:
+    loaded = ONE.format(url="http://127.0.0.1:9")
+    remark = f"(changed since it was loaded; {instance.hint('reload')} loads it)"
+    changed = f"file     {instance.file} {remark}\n"
+    instance.file.write_text(loaded)
+    instance.succeed("start")
+    assert instance.status()["file_changed"] is False
+    for text in ("services: [", TWO.format(url="http://127.0.0.1:9")):
+        instance.file.write_text(text)
+        assert changed in instance.succeed("status")
+        assert instance.status()["file_changed"] is True
+        assert instance.status()["file_replaced"] is False
+        instance.run("reload", "--yes")
+    assert instance.status()["file_changed"] is False
+    assert changed not in instance.succeed("status")
+    instance.file.unlink()
+    assert instance.status()["file_changed"] is False
+
+
 def test_an_upgrade_shows_a_changed_file_and_keeps_what_was_posted(instance: Instance) -> None:
     with Upstream() as upstream:
         instance.file.write_text(ONE.format(url=upstream.url))
@@ -107,3 +127,13 @@ def test_an_upgrade_shows_a_changed_file_and_keeps_what_was_posted(instance: Ins
         said = instance.succeed("upgrade", "--watch", "0.2", file=str(other)).splitlines()
         assert f"~ setting file: {instance.file} -> {other}" in said
         assert (instance.get("/one"), instance.get("/two")) == (200, 404)
+
+
+def test_status_waits_for_no_pipe_in_the_place_of_the_file(instance: Instance) -> None:
+    instance.file.write_text(ONE.format(url="http://127.0.0.1:9"))
+    instance.succeed("start")
+    instance.file.write_text(TWO.format(url="http://127.0.0.1:9"))
+    assert " (changed since it was loaded; `" in instance.succeed("status")
+    instance.file.unlink()
+    os.mkfifo(instance.file)
+    assert f"file     {instance.file}\n" in instance.succeed("status")

@@ -227,7 +227,9 @@ def test_import_into_a_gateway_that_runs_is_live(instance: Instance) -> None:
         instance.succeed("start", file=None)
         assert [instance.get(path) for path in ("/one", "/two")] == [404, 200]
         instance.succeed("stop")
-        # One with a file that the store was not made from reads that.
+        # One with a file that the store was not made from would lose what was imported.
+        assert "has changes that are not in the file" in instance.refuse("start")[0]
+        instance.succeed("import", str(instance.file))
         instance.succeed("start")
         assert [instance.get(path) for path in ("/one", "/two")] == [200, 404]
 

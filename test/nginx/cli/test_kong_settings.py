@@ -203,7 +203,12 @@ def test_the_default_certificate_is_a_file_or_a_text(instance: Instance, pairs: 
     assert shown(instance.proxy_port, "any.example") == second.der
     instance.environment["KONG_SSL_CERT"] = first.cert
     instance.environment["KONG_SSL_CERT_KEY"] = base64.b64encode(first.key.encode()).decode()
-    assert instance.run("reload").stdout.startswith("reloaded")
+    written = instance.prefix / "tls" / "ssl_cert-1.pem"
+    for setting in (f"~ setting ssl_cert: {cert} -> {written}", "~ setting ssl_cert"):
+        reloaded = instance.run("reload", "--new-workers").stdout
+        assert reloaded.startswith("reloaded")
+        # The second time nothing has changed.
+        assert (setting in reloaded) == ("->" in setting)
     assert shown(instance.proxy_port, "any.example") == first.der
     for name in ("settings.json", "nginx.conf"):
         assert b"PRIVATE KEY" not in (instance.prefix / name).read_bytes()
@@ -236,6 +241,13 @@ def test_the_default_certificate_is_a_file_or_a_text(instance: Instance, pairs: 
     path = instance.prefix / "tls" / "ssl_cert-1.pem"
     line = f"{path}: clients refuse the certificate: it expired on 2024-01-31"
     assert (done.returncode, done.stderr) == (0, f"sluice: warning: ssl_cert: {line}\n")
+    # A start without them, whose clients get another certificate, says so.
+    instance.succeed("stop")
+    for name in ("KONG_SSL_CERT", "KONG_SSL_CERT_KEY"):
+        del instance.environment[name]
+    kongs(instance, proxy_listen=listen)
+    done = instance.run("start", **NONE)
+    assert (done.returncode, f"last start: ssl_cert {path} -> (unset)" in done.stderr) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +302,7 @@ def test_a_container_opens_the_admin_listener_with_one_warning(instance: Instanc
         0,
         "sluice: warning: admin_listen (environment KONG_ADMIN_LISTEN): everybody who can connect "
         f"to {places} can read all keys and replace the configuration; set a token "
-        f"(SLUICE_ADMIN_TOKEN, or `{instance.command} token add`)\n",
+        f"(SLUICE_ADMIN_TOKEN, or `{instance.command} token add NAME`)\n",
     )
     for host, status in {"kong:8001": 200, "10.0.0.1": 200, "kong.example": 421}.items():
         with Wire(instance.admin_port) as wire:

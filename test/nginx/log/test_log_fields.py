@@ -43,7 +43,10 @@ class Sink:
         return {"name": self.plugin, "config": config} | more
 
     def entries(self, count: int) -> list[dict[str, Any]]:
-        """All, once there are so many."""
+        """All, once there are so many, and the server has answered those that came to it.
+
+        A delivery that it has not answered comes again, to the server of the next test.
+        """
 
         def found() -> list[dict[str, Any]]:
             if self.plugin == "http-log":
@@ -52,6 +55,7 @@ class Sink:
             return [json.loads(line) for line in text.splitlines()]
 
         wait_until(lambda: len(found()) >= count, f"{count} entries")
+        self._server.wait_for_answers()
         return found()
 
 

@@ -391,9 +391,16 @@ def test_a_plugin_sees_kongs_entities(gateway: Start, upstream: Upstream) -> Non
     [
         ("return 1", "plugin 'broken': handler.lua: does not return a table"),
         ('error("bang")', "bang"),
-        ('return { VERSION = "1" }', "plugin 'broken': handler.lua: PRIORITY: integer expected"),
+        (
+            'return { VERSION = "1" }',
+            "plugin 'broken': handler.lua: lacks PRIORITY, an integer; write PRIORITY = 1000",
+        ),
         (
             "return { PRIORITY = 1 }",
+            "plugin 'broken': handler.lua: lacks VERSION, a text; write VERSION =",
+        ),
+        (
+            "return { PRIORITY = 1, VERSION = 1 }",
             "plugin 'broken': handler.lua: VERSION: text of the form",
         ),
         ('return { VERSION = "1", PRIORITY = 1, log = 1 }', "handler.lua: log: function expected"),
@@ -408,7 +415,7 @@ def test_a_plugin_sees_kongs_entities(gateway: Start, upstream: Upstream) -> Non
         ),
         (
             'return { VERSION = "1", PRIORITY = 1, schema = { name = "else", fields = {} } }',
-            "schema.lua: is named 'else' inside",
+            "schema.lua: the schema's name is 'else'; expected 'broken', the name of its folder",
         ),
         (
             """return { VERSION = "1", PRIORITY = 1, schema = { name = "broken", fields = {} },

@@ -66,6 +66,10 @@ class LogServer(Upstream):
         """The argument `n` of each entry's request, in the order of arrival."""
         return [entry["request"]["querystring"]["n"] for entry in self.entries]
 
+    def wait_for_answers(self, deadline: float = LATE) -> None:
+        """Waits until all that has arrived is answered."""
+        wait_until(lambda: self.answered == len(self.batches), "answers to entries", deadline)
+
     def wait_for_marks(self, wanted: set[str], deadline: float = LATE) -> None:
         """Waits until each of them has arrived, and all that has is answered.
 
@@ -73,7 +77,7 @@ class LogServer(Upstream):
         """
         with contextlib.suppress(AssertionError):
             wait_until(lambda: wanted <= set(self.marks()), "all entries", deadline)
-            wait_until(lambda: self.answered == len(self.batches), "answers to them", deadline)
+            self.wait_for_answers(deadline)
         missing = sorted(wanted - set(self.marks()))
         assert not missing, f"{len(missing)} of {len(wanted)} entries are missing: {missing[:10]}"
 
