@@ -246,12 +246,36 @@ local function served_text(found)
     )
 end
 
+--- Counts the routes of a file without errors: all are served but those of a disabled service.
+-- @tparam table snapshot of gateway.config
+-- @treturn table for `format`
+function _M.of_snapshot(snapshot)
+    local is_disabled, disabled = {}, 0
+    for _, service in ipairs(snapshot.services) do
+        is_disabled[service.id] = service.enabled == false
+    end
+    for _, route in ipairs(snapshot.routes) do
+        local service = route.service
+        disabled = disabled + (type(service) == "table" and is_disabled[service.id] and 1 or 0)
+    end
+    local count = #snapshot.routes
+    return { routes = count, served = count - disabled, disabled = disabled, steps = {} }
+end
+
 --- What was counted, for people.
--- @tparam table found of `count`
+-- @tparam table found of `count` or `of_snapshot`
 -- @treturn string such as `of 8 routes, 2 need no change (25%); with the plugin 'zipkin' 50%; the
 -- file is refused until every error above is fixed`
 function _M.format(found)
-    if found.served == found.routes then
+    if found.disabled and found.disabled > 0 then
+        return format(
+            "%d of %d route%s %s served; those of services with `enabled: false` are not",
+            found.served,
+            found.routes,
+            found.routes == 1 and "" or "s",
+            found.served == 1 and "is" or "are"
+        )
+    elseif found.served == found.routes then
         return found.routes == 0 and "no routes"
             or found.routes == 1 and "the only route is served"
             or format("all %d routes are served", found.routes)

@@ -168,11 +168,27 @@ local function quantity(field, value)
     return format("; it is in %s: write %.14g", unit, number)
 end
 
+-- How to write what a text was to be: `_format_version: 3` is 3.0 there.
+local function quotes(field, value, opts)
+    for _, allowed in ipairs(type(value) == "number" and field.one_of or {}) do
+        if tonumber(allowed) == value then
+            return format('; write "%s"', allowed)
+        end
+    end
+    -- Written as off, on, no or yes.
+    local is_word = type(value) == "boolean" and opts.is_yaml
+    return (is_word and format("; YAML reads it as %s", value) or "") .. "; write it in quotes"
+end
+
+local NEEDS_QUOTES = { boolean = true, number = true }
+
 -- What to write in the place of a value. The value is not shown, which may be a secret.
 local function correction(field, value, opts)
     local of = field and field.type
-    if of == "string" and type(value) == "number" then
-        return "; write it in quotes"
+    if of == "string" and field.uuid then
+        return type(value) ~= "string" and "; leave it out, or write a UUID" or nil
+    elseif of == "string" and NEEDS_QUOTES[type(value)] then
+        return quotes(field, value, opts)
     elseif of == "string" then
         return type(value) == "string" and field.hint and field.hint(value) or nil
     elseif IS_LIST[of] and type(value) == "string" then
@@ -292,6 +308,41 @@ local function locate(err, top, value, lines, opts)
     err.path = text.shorten(err.path, MAX_PATH)
 end
 
+-- Kinds of which a field at the top of a file is, where its line is not indented.
+local OF_TOP = { "services", "routes", "upstreams", "consumers", "plugins" }
+
+-- By a reference that is called as the parent: a certificate of services is none.
+local function is_below(kind, parent)
+    for _, foreign in ipairs(entities.foreign(kind)) do
+        if foreign.reference == parent and foreign.name .. "s" == parent then
+            return true
+        end
+    end
+    return false
+end
+
+-- The kind whose entities can stand in the one that has an unknown field, or at the top, and have
+-- such a field, other than a reference.
+local function kind_with(err)
+    local key, kind = err.key, err.kind
+    local is_own = type(key) == "string" and (kind and err.field or "." .. err.path) == "." .. key
+    -- By `name` of a kind, what its entities are known by is meant.
+    if not is_own or (kind and key == "name") then
+        return nil
+    end
+    local found, count = nil, 0
+    for _, below in ipairs(kind and entities.kinds or OF_TOP) do
+        local field = (not kind or is_below(below, kind))
+            and schema.fields(entities.get(below))[key]
+        if field and field.type ~= "foreign" then
+            local is_known_by = kind and KNOWN_BY[below] == key
+            found, count = is_known_by and below or found or below, count + 1
+        end
+    end
+    -- At the top, what several kinds have says nothing.
+    return (kind or count == 1) and found or nil
+end
+
 -- What was probably meant by an unknown field: one that is written alike, or begins alike; by
 -- `name`, what else entities of a kind are known by.
 local function nearest_field(err)
@@ -307,13 +358,20 @@ local function nearest_field(err)
     end
     table.sort(names)
     local key, near = err.key, nil
-    if type(key) == "string" then
+    if key == "expression" and err.kind == "routes" then
+        return "; expressions are not supported: use paths, hosts, methods, headers and snis"
+    elseif type(key) == "string" then
         local own = err.field == ".name" and entities.get(err.kind or "")
         near = nearest.guess(key, names) or (own and own.endpoint_key)
         local below = not near and nearest.find(key, schema.sorted_keys(config))
         near = below and "config." .. below or near
     end
-    return near and format("; did you mean %s?", near) or nil
+    local kind = kind_with(err)
+    kind = kind ~= near and kind or nil
+    local of_kind = kind and format("%s is a field of %s", near and key or "it", kind)
+    return near and format("; did you mean %s?%s", near, kind and " " .. of_kind or "")
+        or (kind and "; " .. of_kind)
+        or nil
 end
 
 -- Errors of the whole text first, and last that there are more.

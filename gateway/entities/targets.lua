@@ -16,6 +16,8 @@ upstreams:
 
 -- Kong's port of a target that names none.
 local DEFAULT_PORT = 8000
+-- Bytes of an address that is shown.
+local MAX_SHOWN = 60
 
 local function check_target(target)
     local parsed, err = address.parse(target)
@@ -24,6 +26,16 @@ local function check_target(target)
         return nil, "Invalid target ('" .. target .. "'); " .. reason
     end
     return true
+end
+
+-- Of a URL its address.
+local function target_hint(value)
+    local scheme, place = value:match("^(https?)://([%w._-]+:?%d*)/?$")
+    if not scheme or #value > MAX_SHOWN then
+        return nil
+    end
+    place = place:find(":", 1, true) and place or place .. (scheme == "https" and ":443" or ":80")
+    return check_target(place) and "; write " .. place or nil
 end
 
 return {
@@ -61,6 +73,7 @@ return {
                     .. "addresses in brackets.",
                 required = true,
                 custom_validator = check_target,
+                hint = target_hint,
                 normalize = function(target)
                     return address.format(address.parse(target), DEFAULT_PORT)
                 end,

@@ -14,6 +14,8 @@ local PLUGIN_PROTOCOLS = "For compatibility with Kong; no effect. A plugin runs 
     .. "`ws` and `wss` are those of Kong Enterprise; a WebSocket here is of `http` or `https`."
 -- In Kong's order: it is what users see in responses.
 local HTTP_PROTOCOLS = { "grpc", "grpcs", "http", "https" }
+-- Bytes of a path for which another is shown.
+local MAX_HINTED = 60
 local WS_PROTOCOLS = { "ws", "wss" }
 local PROTOCOLS = { "grpc", "grpcs", "http", "https", "tcp", "tls", "tls_passthrough", "udp" }
 
@@ -283,8 +285,30 @@ types.hosts = define({
     },
 })
 
+-- Paths as nginx and regular expressions begin them, and those without their slash.
+local FOREIGN_PATHS = {
+    { "^%^/([%w%p]*)$", "~/%s" },
+    { "^~%s*%^/([%w%p]*)$", "~/%s" },
+    { "^~%*%s*%^/([%w%p]*)$", "~/(?i)%s" },
+    { "^=%s*/([%w_/-]*)$", "~/%s$" },
+    { "^(%w[%w._/-]*)$", "/%s" },
+}
+
+local function router_path_hint(value)
+    local is_near = #value <= MAX_HINTED and not value:find("//", 1, true)
+    for _, known in ipairs(is_near and FOREIGN_PATHS or {}) do
+        local rest = value:match(known[1])
+        local path = rest and known[2]:format(rest)
+        if path and text.route_path(path) then
+            return "; write " .. path
+        end
+    end
+    return nil
+end
+
 types.router_path = define({
     type = "string",
+    hint = router_path_hint,
     match_any = {
         patterns = { "^/", "^~/" },
         err = "should start with: / (fixed path) or ~/ (regex path)",

@@ -151,4 +151,17 @@ upstreams:
         found = count('_format_version: "3.0"\nroutes: [{paths: [/]}, {paths: [/a]}]')
         assert.equal("all 2 routes are served", coverage.format(found))
     end)
+
+    it("does not count routes of a disabled service as served", function()
+        local snapshot = assert(support.parse([[
+services:
+- {host: a, enabled: false, routes: [{paths: [/a]}, {paths: [/b]}]}
+- {host: b, routes: [{paths: [/c]}]}
+routes: [{paths: [/d]}]
+]]))
+        local others = " served; those of services with `enabled: false` are not"
+        assert.equal("2 of 4 routes are" .. others, coverage.format(coverage.of_snapshot(snapshot)))
+        snapshot = assert(support.parse("services: [{host: a, routes: [{paths: [/]}]}]"))
+        assert.equal("the only route is served", coverage.format(coverage.of_snapshot(snapshot)))
+    end)
 end)

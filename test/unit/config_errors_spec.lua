@@ -364,48 +364,6 @@ plugins:
     end)
 end)
 
-describe("what is probably meant", function()
-    local function said(text, kind)
-        local snapshot, errors = config.parse(text, kind or "yaml", support.registry)
-        assert.is_nil(snapshot)
-        return config.format_errors(errors)
-    end
-
-    it("is said of numbers in the place of texts, not of other values", function()
-        local text = "_format_version: 3.0\nconsumers:\n- username: 12345\n  custom_id: true\n"
-        assert.equal(
-            "line 1: _format_version: expected a string; write it in quotes\n"
-                .. "line 3: consumers[0].username: expected a string; write it in quotes\n"
-                .. "line 4: consumers[0].custom_id: expected a string",
-            said(text)
-        )
-        assert.equal(
-            "_format_version: expected a string; write it in quotes",
-            said('{"_format_version": 3.0}', "json")
-        )
-    end)
-
-    it("is said of methods in lower case, not of what is none", function()
-        local text = '_format_version: "3.0"\nroutes: [{methods: [get, "g t", POST, 1]}]\n'
-        local lines = said(text)
-        assert.is_truthy(lines:find("methods[0]: invalid value: get; did you mean GET?", 1, true))
-        assert.is_truthy(lines:find("methods[1]: invalid value: g t\n", 1, true), lines)
-        assert.is_truthy(lines:find("methods[3]: expected a string; write it in quotes", 1, true))
-    end)
-
-    it("is the url where a field comes from it, and the field where it does not", function()
-        local text = '_format_version: "3.0"\nservices:\n- name: a\n  retries: 1\n  url: htp://x\n'
-            .. "- name: b\n  host: x\n  protocol: htp\n"
-        local protocols =
-            "expected one of: grpc, grpcs, http, https, tcp, tls, tls_passthrough, udp"
-        assert.equal(
-            ('line 5: services[0] "a".protocol: %s; it is from url\n'):format(protocols)
-                .. ('line 8: services[1] "b".protocol: %s'):format(protocols),
-            said(text)
-        )
-    end)
-end)
-
 describe("warnings", function()
     local BESIDE = "services: [{host: y, port: 9000, path: /, url: 'http://x'}, "
         .. "{port: 80, url: 'http://x'}, {host: x, port: 9000}]"

@@ -333,3 +333,105 @@ describe("the count of errors", function()
         assert.same({ warning }, errors.warnings)
     end)
 end)
+
+describe("what is probably meant", function()
+    local function said(text, kind)
+        local snapshot, errors = config.parse(text, kind or "yaml", support.registry)
+        assert.is_nil(snapshot)
+        return config.format_errors(errors)
+    end
+
+    it("is said of numbers and booleans in the place of texts, not of other values", function()
+        local text = "_format_version: 3\nconsumers:\n- username: 12345\n  custom_id: no\n"
+            .. "- username: [a]\nroutes: [{hosts: [a, on]}]\n"
+        local is_read = "expected a string; YAML reads it as %s; write it in quotes"
+        assert.equal(
+            'line 1: _format_version: expected a string; write "3.0"\n'
+                .. "line 3: consumers[0].username: expected a string; write it in quotes\n"
+                .. ("line 4: consumers[0].custom_id: %s\n"):format(is_read:format("false"))
+                .. "line 5: consumers[1].username: expected a string\n"
+                .. "line 6: routes[0].hosts[1]: "
+                .. is_read:format("true"),
+            said(text)
+        )
+        assert.equal(
+            '_format_version: expected a string; write "2.1"\n'
+                .. "consumers[0].username: expected a string; write it in quotes",
+            said('{"_format_version": 2.1, "consumers": [{"username": true}]}', "json")
+        )
+    end)
+
+    it("is said of paths as others write them", function()
+        local meant = {
+            shop = "/shop",
+            ["^/shop"] = "~/shop",
+            ["~ ^/shop/(.*)$"] = "~/shop/(.*)$",
+            ["~ ^/shop"] = "~/shop",
+            ["~*^/shop"] = "~/(?i)shop",
+            ["~* ^/shop"] = "~/(?i)shop",
+            ["= /shop"] = "~/shop$",
+        }
+        local line = "routes[0].paths[0]: should start with: / (fixed path) or ~/ (regex path)"
+        for path, write in pairs(meant) do
+            local json = ('{"_format_version": "3.0", "routes": [{"paths": ["%s"]}]}'):format(path)
+            assert.equal(("%s; write %s"):format(line, write), said(json, "json"))
+        end
+        local others = { "", "http://x", "*.php", ("a"):rep(61), "^/)(", "~ /x", "~* /x" }
+        for _, path in ipairs(others) do
+            local json = ('{"_format_version": "3.0", "routes": [{"paths": ["%s"]}]}'):format(path)
+            assert.is_nil(said(json, "json"):find("write", 1, true))
+        end
+        local empty = '{"_format_version": "3.0", "routes": [{"paths": ["a//b"]}]}'
+        assert.is_nil(said(empty, "json"):find("write", 1, true))
+    end)
+
+    it("is the kind that has a field, where a line is not indented or not in a list", function()
+        local text = '_format_version: "3.0"\nservices:\n- name: a\n  host: x\n  hosts: [a]\n'
+            .. "  routes:\n  - name: r\n    paths: [/]\n  methods: [GET]\n  plugin: x\n"
+            .. "  service: x\nconsumers:\n- username: u\n  key: s\nurl: http://x\nroute: r\n"
+            .. "name: x\n"
+        local lines = {
+            'line 5: services[0] "a".hosts: unknown field; did you mean host? '
+                .. "hosts is a field of routes",
+            'line 9: services[0] "a".methods: unknown field; it is a field of routes',
+            'line 10: services[0] "a".plugin: unknown field; did you mean plugins?',
+            'line 11: services[0] "a".service: unknown field',
+            'line 14: consumers[0] "u".key: unknown field; '
+                .. "it is a field of keyauth_credentials",
+            "line 15: url: unknown field; it is a field of services",
+            "line 16: route: unknown field; did you mean routes?",
+            "line 17: name: unknown field",
+        }
+        assert.equal(table.concat(lines, "\n"), said(text))
+    end)
+
+    it("is said of expressions, which are not supported", function()
+        local text =
+            '_format_version: "3.0"\nroutes: [{paths: [/a], expression: http.path == "/x"}]\n'
+        assert.equal(
+            "line 2: routes[0].expression: unknown field; expressions are not supported: use "
+                .. "paths, hosts, methods, headers and snis",
+            said(text)
+        )
+    end)
+
+    it("is said of methods in lower case, not of what is none", function()
+        local text = '_format_version: "3.0"\nroutes: [{methods: [get, "g t", POST, 1]}]\n'
+        local lines = said(text)
+        assert.is_truthy(lines:find("methods[0]: invalid value: get; did you mean GET?", 1, true))
+        assert.is_truthy(lines:find("methods[1]: invalid value: g t\n", 1, true), lines)
+        assert.is_truthy(lines:find("methods[3]: expected a string; write it in quotes", 1, true))
+    end)
+
+    it("is the url where a field comes from it, and the field where it does not", function()
+        local text = '_format_version: "3.0"\nservices:\n- name: a\n  retries: 1\n  url: htp://x\n'
+            .. "- name: b\n  host: x\n  protocol: htp\n"
+        local protocols =
+            "expected one of: grpc, grpcs, http, https, tcp, tls, tls_passthrough, udp"
+        assert.equal(
+            ('line 5: services[0] "a".protocol: %s; it is from url\n'):format(protocols)
+                .. ('line 8: services[1] "b".protocol: %s'):format(protocols),
+            said(text)
+        )
+    end)
+end)

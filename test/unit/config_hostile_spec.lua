@@ -129,7 +129,7 @@ describe("places of errors:", function()
         assert.equal(
             'line 7: services[1] "orders".port: expected an integer\n'
                 .. 'line 9: services[1] "orders".routes[0] "x".paths[1]: should start with: '
-                .. "/ (fixed path) or ~/ (regex path)\n"
+                .. "/ (fixed path) or ~/ (regex path); write /b\n"
                 .. 'line 12: consumers[0] "bob".keyauth_credentials[0].tags[0]: '
                 .. "expected a string; write it in quotes",
             located([[
