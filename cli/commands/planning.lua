@@ -8,6 +8,7 @@ local hint = require("cli.terminal.hint")
 local is_equal = require("gateway.schema.equal")
 local items = require("gateway.config.items")
 local known_ids = require("gateway.plan.known_ids")
+local named_plan = require("cli.commands.named_plan")
 local options = require("cli.options")
 local origins = require("gateway.config.origin")
 local saved = require("cli.instance.saved")
@@ -31,8 +32,8 @@ local MAX_SHOWN = 200
 -- Entities of a file that a start or a reload compares with the store.
 local MAX_COMPARED = 200000
 local NO_CHANGES = '{"changed":0,"created":0,"deleted":0,"entities":[]}'
--- Bytes of a value.
-local MAX_VALUE = 60
+-- Bytes of a value, and of a setting.
+local MAX_VALUE, MAX_SETTING = 60, 200
 
 local function singular(kind)
     return (kind:gsub("s$", ""))
@@ -67,9 +68,9 @@ local function value_of(value)
 end
 
 -- Certificates, and values that differ behind their end, are not worth a line.
-local function is_shown(old, new)
+local function is_shown(old, new, most)
     for _, text in ipairs({ old, new }) do
-        if text:find("\n", 1, true) or #text > MAX_VALUE then
+        if text:find("\n", 1, true) or #text > most then
             return false
         end
     end
@@ -88,7 +89,7 @@ local function field_line(field)
     end
     local old = value_of(time_of(field.field, field.old))
     local new = value_of(time_of(field.field, field.new))
-    if not is_shown(old, new) then
+    if not is_shown(old, new, MAX_VALUE) then
         return field.field .. " changed"
     end
     return ("%s %s -> %s"):format(field.field, old, new)
@@ -114,7 +115,7 @@ end
 
 local function setting_line(field)
     local old, new = setting_texts(field)
-    if field.secret or not is_shown(old, new) then
+    if field.secret or not is_shown(old, new, MAX_SETTING) then
         return ("~ setting %s: changed"):format(field.field)
     end
     return ("~ setting %s: %s -> %s"):format(field.field, old, new)
@@ -181,11 +182,18 @@ end
 -- there is none.
 local function counts(plan)
     local settings = #(plan.settings or {})
-    local parts = { _M.is_empty(plan) and settings == 0 and "no changes" or nil }
+    local is_same = _M.is_empty(plan) and settings == 0 and not plan.ids_changed
+    local parts = { is_same and "no changes" or nil }
     for _, name in ipairs(COUNTED) do
         if (plan[name] or 0) > 0 then
             parts[#parts + 1] = ("%d %s"):format(plan[name], name)
         end
+    end
+    if plan.ids_changed then
+        parts[#parts + 1] = ("%d id%s changed"):format(
+            plan.ids_changed,
+            plan.ids_changed == 1 and "" or "s"
+        )
     end
     if settings > 0 then
         parts[#parts + 1] = ("%d setting%s changed"):format(settings, settings == 1 and "" or "s")
@@ -239,10 +247,7 @@ local CHANGED = "the store of this prefix has changes"
 
 -- Whether a store differs from a file by ids alone.
 local function differs_by_ids(instance, settings, found)
-    local plan = store.plan(settings, instance, function(held)
-        local snapshot = found.parse(known_ids.finder(held)) or found.snapshot
-        return sources.replacement(held, found.plugins, (items.of(snapshot, {})))
-    end)
+    local plan = named_plan.of(instance, settings, found)
     return plan ~= nil and _M.is_empty(plan)
 end
 
@@ -293,6 +298,7 @@ function _M.before_load(instance, settings, found, old, arguments)
         console.complain({ "warning: what changes is not shown: the file is too large" })
     elseif found.snapshot then
         plan, err = _M.of_file(instance, settings, found, true)
+        plan = plan and named_plan.beside_ids(instance, settings, found, plan)
     end
     if not plan and arguments.dry_run then
         return nil, console.fail(err)
@@ -308,7 +314,8 @@ end
 -- @tparam table|nil plan of `before_load`
 -- @tparam table arguments `json`
 function _M.report_load(plan, arguments)
-    if plan and (arguments.json or plan.settings or not _M.is_empty(plan)) then
+    local is_wanted = plan and (arguments.json or plan.settings or plan.ids_changed)
+    if is_wanted or (plan and not _M.is_empty(plan)) then
         _M.report(plan, arguments)
     end
 end
