@@ -1,5 +1,6 @@
 --- What a certificate says of itself, for tables.
 
+local schema_x509 = require("gateway.schema.x509")
 local x509 = require("openssl.x509")
 
 local _M = {}
@@ -43,6 +44,19 @@ function _M.names(pem)
         names[#names + 1] = kind == "CN" and value or nil
     end
     return names
+end
+
+--- The SNIs that a certificate is not for: clients that verify it refuse it.
+-- @tparam any pem
+-- @tparam {string,...} snis
+-- @treturn {string,...} none where it is no certificate
+function _M.uncovered(pem, snis)
+    local is_read, names = pcall(schema_x509.names, pem)
+    local index, uncovered = is_read and schema_x509.index(names), {}
+    for _, sni in ipairs(index and snis or {}) do
+        uncovered[#uncovered + 1] = sni ~= "*" and not schema_x509.is_for(index, sni) and sni or nil
+    end
+    return uncovered
 end
 
 --- When something ends, in a cell.

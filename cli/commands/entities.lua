@@ -105,8 +105,9 @@ local function names_of(instance, references)
         local of_kind, path = {}, "/" .. entities.path_name(kind)
         names[kind] = of_kind
         local function keep(answer)
-            for _, entity in ipairs(answer.data or { answer }) do
-                of_kind[entity.id] = name_of(kind, entity)
+            for _, entity in ipairs(answer.data or (answer.id and { answer }) or {}) do
+                local disabled = entity.enabled == false and " (disabled)" or ""
+                of_kind[entity.id] = name_of(kind, entity) .. disabled
                 certificates[entity.id] = kind == "certificates" and entity or nil
             end
         end

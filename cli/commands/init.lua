@@ -58,16 +58,18 @@ local function is_supervised()
     return (os.getenv("NOTIFY_SOCKET") or "") ~= ""
 end
 
--- What is in memory goes with the gateway; where the settings may be a stranger's, it stays.
+-- What is in memory goes with the gateway.
 local function remove_images(instance, context)
-    if prefixes.new(instance):check(context.root) and #instance:leaders() == 0 then
-        -- A start that was ended early has left a folder, and no settings.
-        local settings = instance:read_settings()
-        if settings then
-            images.remove(settings, instance.prefix)
-        else
-            images.remove_left(instance.prefix)
-        end
+    if #instance:leaders() > 0 then
+        return
+    end
+    -- The settings may be a stranger's; a start that was ended early has left none.
+    local is_ours = prefixes.new(instance):check(context.root)
+    local settings = is_ours and instance:read_settings()
+    if settings then
+        images.remove(settings, instance.prefix)
+    else
+        images.remove_left(instance.prefix)
     end
 end
 
@@ -345,6 +347,8 @@ local function counts_of(snapshot)
     return table.concat(counts, ", ")
 end
 
+local VALID_SETTINGS = "the settings are valid: values, nginx, certificates, tokens, plugins"
+
 -- Checks a declarative file with the settings of this command, and those that `instance` was
 -- started with.
 local function check_declarative(instance, arguments, context)
@@ -365,7 +369,10 @@ local function check_declarative(instance, arguments, context)
     local path = arguments.declarative or settings.file
     errors = {}
     local files = tls_files.check(settings, errors)
-    local found = declarative.check(path, settings, errors)
+    -- An empty argument is a script's mistake.
+    local has_file = path ~= "" or arguments.declarative or not (remembered or arguments.conf)
+    local found = has_file and declarative.check(path, settings, errors)
+        or not has_file and preflight.check_settings(settings, errors)
     if #errors > 0 then
         if not instance and not arguments.plugins then
             errors[#errors + 1] = plugin_setting.remark_of_own(errors)
@@ -378,9 +385,13 @@ local function check_declarative(instance, arguments, context)
     end
     complain(files.warnings)
     complain(preflight.warnings(found))
+    if not has_file then
+        say(VALID_SETTINGS)
+        return DONE
+    end
     local snapshot = found.snapshot
     say("%s is valid: %s", declarative.name(path), counts_of(snapshot))
-    say("%s", coverage.format({ routes = #snapshot.routes, served = #snapshot.routes }))
+    say("%s", coverage.format(coverage.of_snapshot(snapshot)))
     return DONE
 end
 

@@ -117,7 +117,7 @@ local MAKES_RUN_DIR = { start = true, restart = true, import = true }
 local TAKES_FILE = { reload = true, restart = true }
 
 -- Commands that tell what of Kong's settings has no effect: who comes from there begins with these.
-local WARNS = { start = true, restart = true, check = true }
+local WARNS = { start = true, restart = true, reload = true, check = true }
 
 -- A prefix may belong to the user whom root's own settings name, as that of the packages does. Then
 -- root's command goes on as this user: what it left there can do no more than it.

@@ -139,8 +139,12 @@ local function describe(word, found, instance)
     elseif word == "partly" then
         local line = "the new configuration is live only on %s; see %s"
         local title = line:format(count_workers(found.fresh), logs)
-        if #found.old > 0 then
-            title = ("%s; %s still serve the old one"):format(title, count_workers(found.old))
+        local count = #found.old
+        if count > 0 then
+            local still = "%s; %s (pid %s) still %s the old one and %s not answer: kill -9 ends %s"
+            local verbs = count == 1 and { "serves", "does", "it" } or { "serve", "do", "them" }
+            local pids = table.concat(found.old, ", ")
+            title = still:format(title, count_workers(found.old), pids, unpack(verbs))
         end
         return title, FAILED
     elseif word == "dead" then

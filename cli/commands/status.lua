@@ -11,8 +11,10 @@ local invocation = require("cli.commands.invocation")
 local launch = require("cli.instance.launch")
 local prefixes = require("cli.instance.prefix")
 local process = require("cli.instance.process")
+local pwd = require("posix.pwd")
 local report = require("cli.terminal.report")
 local stat = require("posix.sys.stat")
+local unistd = require("posix.unistd")
 local version = require("gateway.version")
 
 local _M = {}
@@ -82,7 +84,12 @@ local function certificates_of(instance, settings)
     local list = {}
     for i, each in ipairs(answer.data) do
         local names = type(each.snis) == "table" and each.snis or {}
-        list[i] = { names = names, id = each.id, expires = certificate.expiry(each.cert) }
+        list[i] = {
+            names = names,
+            id = each.id,
+            expires = certificate.expiry(each.cert),
+            uncovered = certificate.uncovered(each.cert, names),
+        }
     end
     table.sort(list, function(a, b)
         return (a.expires or 0) < (b.expires or 0)
@@ -96,24 +103,24 @@ local function certificates_of(instance, settings)
     }
 end
 
-local function running(instance, master, context)
-    local settings = instance:read_settings() or {}
-    -- Another user's may name any program.
-    local is_ours = prefixes.new(instance):check(context.root)
-    local found_control = control_worker.read(master)
-    local answers = found_control and found_control.life == "answers"
-    -- Whoever answers looks at the store's files first, and may have lost them.
-    local now = answers and found_control.state == "live" and ask(instance, "/status")
-    if now then
-        found_control.state, found_control.error = now.control.state, now.control.message
+-- Whose a prefix is, where that is another user.
+local function other_owner(instance)
+    local info = stat.stat(instance.prefix)
+    if not info or info.st_uid == unistd.geteuid() then
+        return nil
     end
+    local account = pwd.getpwuid(info.st_uid)
+    return account and account.pw_name or tostring(info.st_uid)
+end
+
+-- What the settings say, which another user may not read.
+local function configured(instance, settings, is_ours, now)
     local is_replaced, is_changed = false, false
     if is_ours then
         is_replaced, is_changed = compare_file(instance, settings, now)
     end
     return {
-        pid = master,
-        uptime_s = process.age_s(master) or 0,
+        -- Another user's may name any program.
         nginx = is_ours and settings.nginx_binary and launch.version(settings.nginx_binary) or nil,
         file = settings.file,
         database = settings.database,
@@ -125,13 +132,31 @@ local function running(instance, master, context)
             or settings.admin_token_list ~= nil,
         status_listen = settings.status_listen or {},
         logs = is_ours and instance:log_files(settings) or {},
-        workers = instance.workers(master),
-        former = former(instance),
-        control = found_control,
-        events = answers and events_of(instance) or nil,
-        plugin_failures = now and now.plugin_failures or nil,
-        certificates = is_ours and answers and certificates_of(instance, settings) or nil,
     }
+end
+
+local function running(instance, master, context)
+    local settings = instance:read_settings()
+    local is_ours, reason = prefixes.new(instance):check(context.root)
+    local found_control = control_worker.read(master)
+    local answers = found_control and found_control.life == "answers"
+    -- Whoever answers looks at the store's files first, and may have lost them.
+    local now = answers and found_control.state == "live" and ask(instance, "/status")
+    if now then
+        found_control.state, found_control.error = now.control.state, now.control.message
+    end
+    local found = settings and configured(instance, settings, is_ours, now) or {}
+    found.pid = master
+    found.uptime_s = process.age_s(master) or 0
+    found.owner = other_owner(instance)
+    found.not_trusted = not is_ours and reason or nil
+    found.workers = instance.workers(master)
+    found.former = former(instance)
+    found.control = found_control
+    found.events = answers and events_of(instance) or nil
+    found.plugin_failures = now and now.plugin_failures or nil
+    found.certificates = is_ours and answers and certificates_of(instance, settings or {}) or nil
+    return found
 end
 
 -- The command that has it run again: with what the last start was given, where there was one.

@@ -226,9 +226,13 @@ local function run_add(instance, arguments, context, settings)
 end
 
 local function run_remove(instance, arguments, context, settings)
-    return change(instance, context, settings, arguments, function(file)
+    local code = change(instance, context, settings, arguments, function(file)
         return remove(file, arguments)
     end)
+    if code == DONE then
+        say("token '%s' removed", arguments.name)
+    end
+    return code
 end
 
 local function run_list(_, arguments, _, settings)

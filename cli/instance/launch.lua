@@ -15,6 +15,8 @@ local LOAD_TIMEOUT_S = 120
 local VERSION_TIMEOUT_S = 10
 -- How long a master that complained, or has no worker, may still take to fork one.
 local RELOAD_GRACE_S = 1
+-- When it is said for which old workers a reload waits.
+local WAITING_S = 10
 local ASK_TIMEOUT_S = 2
 -- Between two questions to the workers, which their access log shows.
 local ASK_PAUSE_S = 0.1
@@ -195,6 +197,19 @@ local function lasting(test)
     end
 end
 
+-- Says once for whom a reload waits: a worker that Lua keeps busy, which never ends.
+local function saying(settings)
+    local since_s, is_said = process.now_s(), false
+    return function(sorted)
+        local is_late = process.now_s() - since_s > WAITING_S and #sorted.fresh >= settings.workers
+        if is_late and not is_said and #sorted.old > 0 then
+            is_said = true
+            local line = "waiting for old workers that do not answer: pid %s"
+            console.complain({ line:format(table.concat(sorted.old, ", ")) })
+        end
+    end
+end
+
 --- Makes the running nginx take its configuration file, and finds out which one is live then: that
 -- which its workers were forked with, whatever else happens to them meanwhile.
 -- @tparam table instance cli.instance
@@ -219,7 +234,7 @@ function _M.hup(instance, settings, master, log)
     if not sent then
         return "refused", { lines = { err } }
     end
-    local ask = asking(instance)
+    local ask, say_late = asking(instance), saying(settings)
     local workers, found, sorted
     local is_refused = lasting(function()
         local is_newer = found and first.of and found.youngest > first.youngest
@@ -239,6 +254,7 @@ function _M.hup(instance, settings, master, log)
         workers = instance.workers(master)
         found = ask()
         sorted = sort_workers(workers, found, first, pids)
+        say_late(sorted)
         if is_refused() then
             return "refused"
         elseif is_without_workers() then

@@ -402,6 +402,16 @@ function _M.warnings(found, path)
     return lines
 end
 
+--- Checks settings alone, without what only a start looks at: addresses, folders and users.
+-- @tparam table settings resolved settings
+-- @tparam table errors array that gets a line for each
+-- @treturn table `plugins`
+function _M.check_settings(settings, errors)
+    check_programs(settings, errors)
+    tokens.list(settings, errors)
+    return { plugins = _M.load_plugins(settings, errors) }
+end
+
 --- Checks everything that a start needs.
 -- @tparam table settings resolved settings; `admin_token_list` becomes what the file of
 -- `admin_named_tokens` has

@@ -113,7 +113,7 @@ local function forwarded(settings)
             client = "$remote_addr",
         }
     end
-    local out = { mapped, "geo $realip_remote_addr $sluice_trusted {", "    default 0;" }
+    local out = { mapped, "geo $realip_remote_addr $sluice_trusted {" }
     for _, cidr in ipairs(settings.trusted_ips) do
         out[#out + 1] = ("    %s 1;"):format(cidr)
     end

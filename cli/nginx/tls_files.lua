@@ -123,7 +123,23 @@ local function check_own(settings, name, errors, warnings, take)
     end
 end
 
---- Checks the files that the settings name.
+-- What is given of versions and ciphers, and of no effect beside a suite.
+local function warn_of_suite(settings, warnings)
+    local suite = tls.suite(settings)
+    for _, pair in ipairs({
+        { "ssl_protocols", suite.protocols },
+        { "ssl_ciphers", suite.ciphers },
+    }) do
+        local name, used = pair[1], pair[2]
+        local value = settings[name]
+        if value ~= used and value ~= options.by_name[name].default then
+            local line = "warning: %s has no effect while ssl_cipher_suite is %s, and not custom"
+            warnings[#warnings + 1] = line:format(name, settings.ssl_cipher_suite)
+        end
+    end
+end
+
+--- Checks the files that the settings name, and whether those of TLS are used.
 -- @tparam table settings resolved settings
 -- @tparam table errors array that gets a line for each that is wrong
 -- @treturn table `warnings`, lines about those that are right and of no use; `digest`, of what is
@@ -134,6 +150,7 @@ function _M.check(settings, errors)
         all:update(("%d %s %d "):format(#path, path, text and #text or 0))
         all:update(text or "")
     end
+    warn_of_suite(settings, warnings)
     for _, path in ipairs(tls.trusted(settings)) do
         take(path, check_trusted(path, errors))
     end

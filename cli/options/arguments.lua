@@ -283,7 +283,10 @@ local function add_token(parser)
 end
 
 local function add_check(parser)
-    local check = parser:command("check", "Validate a declarative file and print every error.")
+    local check = parser:command(
+        "check",
+        "Validate a declarative file, or the settings, and print every error."
+    )
     check
         :argument("declarative", "The file; - for standard input. Default: the setting `file`.")
         :args("?")

@@ -135,9 +135,10 @@ end
 -- @tparam table option a secret
 -- @treturn string a line
 function _M.no_flag(option)
-    local line = "%s has no flag, since everybody can see flags; use %s in the environment, "
-        .. "or a line of the settings file"
-    return line:format(option.name, options.variable(option))
+    local line = "%s has no flag, since everybody can see flags%s; use %s in the environment, or a "
+        .. "line of the settings file"
+    local why = option.type == "pem_list" and " and it may contain the text of a key" or ""
+    return line:format(option.name, why, options.variable(option))
 end
 
 --- What `sluice help log_level` shows: one setting.

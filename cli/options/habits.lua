@@ -26,6 +26,8 @@ local COMMANDS = {
         .. "`sluice export FILE` config db_export",
     health = STATUS,
     ping = STATUS,
+    healthz = STATUS,
+    info = STATUS,
     ps = STATUS,
     stat = STATUS,
     migrations = "the store needs none: `sluice start` makes it, and takes an older version's",
@@ -34,7 +36,9 @@ local COMMANDS = {
     serve = START,
     up = START,
     down = STOP,
+    drain = STOP,
     kill = STOP,
+    shutdown = STOP,
     list = GET,
     ls = GET,
     describe = GET,
@@ -50,12 +54,14 @@ local COMMANDS = {
     set = APPLY,
     rm = DELETE,
     remove = DELETE,
+    undo = "`sluice history` lists the revisions, `sluice help rollback` says how to restore one",
     reset = "`sluice import FILE` makes the store what the file is; `sluice history` lists the "
         .. "revisions to roll back to",
     sync = "`sluice import FILE` makes the store what the file is",
     dump = "`sluice export FILE` writes the store to a file",
     logs = LOGS,
     log = LOGS,
+    tail = LOGS,
     metrics = STATISTICS,
     top = STATISTICS,
     settings = SETTINGS,
@@ -63,6 +69,9 @@ local COMMANDS = {
     options = SETTINGS,
     flags = SETTINGS,
     commands = "`sluice help` lists them",
+    man = "`sluice help` lists the commands, `sluice help COMMAND` describes one",
+    certs = "`sluice get certificates` lists them, and until when they are valid",
+    file = "`sluice check FILE` checks a file, as decK's file validate",
     deck = DECK,
     gateway = DECK,
     konnect = DECK,
@@ -88,6 +97,7 @@ local OF_OTHERS = {
     { "f", "--file", "unknown option '-f'; use --file" },
     { "n", "--size", "unknown option '-n'; use --size" },
     { "n", "--top", "unknown option '-n'; use --top" },
+    { "o", "--yaml", "-o is not needed; use `sluice %s FILE`" },
     { "o", "--json", "unknown option '-o'; use --json" },
 }
 
@@ -148,7 +158,9 @@ end
 -- @tparam {string,...} words of the command line
 -- @treturn string|nil a line
 function _M.of_letter(command, letter, words)
-    if OF_NGINX[letter] then
+    if letter == "s" and takes(command, "path") then
+        return ("-s is not needed; use `sluice %s FILE`"):format(command._name)
+    elseif OF_NGINX[letter] then
         local line = ("-%s is a flag of nginx; here, %s"):format(letter, OF_NGINX[letter])
         local value = letter == "c" and word_after(words, "-c") or ""
         if value:find("%f[^/%z]kong%.conf$") then
@@ -175,6 +187,9 @@ function _M.of_flag(command, name, words)
                 and "--file names the declarative file, --conf the settings file"
             or "--conf names the settings file"
         return "unknown option '--config'; " .. of_file
+    end
+    if name == "worker-processes" and find_flag(command, "--workers") then
+        return "unknown option '--worker-processes'; use --workers"
     end
     local habit = OF_PORTS[name]
     if not habit or not find_flag(command, habit[1]) then

@@ -106,7 +106,10 @@ local function lack(item, is_proxy)
     local place = item:match("^%S+") or ""
     local digits = place:match("^:?(%d+)$") or place:match(":(%d+)$")
     local found = address.parse(place)
-    if found and found.type == "ipv6" and place:sub(1, 1) ~= "[" then
+    local as_ssl, tls = item:gsub("%stls%f[%s%z]", " ssl")
+    if tls == 1 and _M.parse(as_ssl) then
+        return ("the word ssl for TLS; write %s"):format(as_ssl)
+    elseif found and found.type == "ipv6" and place:sub(1, 1) ~= "[" then
         return "an IPv6 address in brackets, with its port; write it as in [::1]:8000"
     elseif digits and not is_port(digits) then
         return "a port from 1 to 65535"

@@ -157,7 +157,9 @@ local function certificate_lines(certificates, now)
     for i = 1, math.min(#list, CERTIFICATES_SHOWN) do
         local each = list[i]
         local names = #each.names > 0 and table.concat(each.names, ", ") or each.id
-        lines[i] = ("%s %s"):format(names, expiry_text(each.expires, now))
+        local uncovered = table.concat(each.uncovered, ", ")
+        uncovered = uncovered ~= "" and "; does not cover " .. uncovered or ""
+        lines[i] = ("%s %s%s"):format(names, expiry_text(each.expires, now), uncovered)
     end
     if #list > CERTIFICATES_SHOWN then
         local more = certificates.are_more and "more than %d others" or "%d others"
@@ -248,58 +250,84 @@ local function pids_text(pids)
     return are_shown and (" (pid %s)"):format(table.concat(pids, ", ")) or ""
 end
 
---- What runs, and where to look next.
--- @tparam table found what `sluice status --json` prints
--- @tparam number now seconds since 1970
--- @treturn table array of lines
-function _M.status(found, now)
+-- The workers, and those that an upgrade has left.
+local function worker_lines(found)
     local draining = #found.workers.draining
     local lines = {
-        ("running in %s (pid %d, for %s)"):format(
-            found.prefix,
-            found.pid,
-            duration(found.uptime_s)
-        ),
-        ("version  %s on %s"):format(found.version, found.nginx or "nginx"),
-        ("proxy    %s"):format(plain_addresses(found.proxy_listen)),
-        ("admin    %s%s"):format(
-            plain_addresses(found.admin_listen),
-            found.admin_token_required and #found.admin_listen > 0 and ", token required" or ""
-        ),
-    }
-    if #found.status_listen > 0 then
-        lines[#lines + 1] = ("status   %s"):format(plain_addresses(found.status_listen))
-    end
-    for _, line in ipairs({
-        ("file     %s"):format(file_text(found)),
         ("workers  %d%s%s"):format(
             #found.workers.ready,
             pids_text(found.workers.ready),
             draining > 0 and (", %d shutting down"):format(draining) or ""
         ),
-    }) do
-        lines[#lines + 1] = line
-    end
+    }
     local events = found.events
     if events and events.workers_without > 0 then
         local line = "         %d without events: all %d slots of the event log are in use"
         lines[#lines + 1] = line:format(events.workers_without, events.slots)
     end
     if found.former then
-        local workers = found.former.workers
+        local count = #found.former.workers.draining + #found.former.workers.ready
         lines[#lines + 1] = ("old      nginx (pid %d) is finishing requests: %d worker%s"):format(
             found.former.pid,
-            #workers.draining + #workers.ready,
-            #workers.draining + #workers.ready == 1 and "" or "s"
+            count,
+            count == 1 and "" or "s"
         )
     end
-    for _, line in ipairs(found.control and control_lines(found.control) or {}) do
+    return lines
+end
+
+-- What is not shown, and why.
+local function note(found)
+    local why = found.owner and ("%s belongs to %s: "):format(found.prefix, found.owner) or ""
+    if not found.proxy_listen then
+        return ("note     %sits settings cannot be read"):format(why)
+    elseif found.not_trusted then
+        why = found.owner and why or found.not_trusted .. ": "
+        return ("note     %sthe version of nginx, logs and certificates are not read"):format(why)
+    end
+    return nil
+end
+
+local function add_all(lines, more)
+    for _, line in ipairs(more) do
         lines[#lines + 1] = line
     end
+end
+
+--- What runs, and where to look next.
+-- @tparam table found what `sluice status --json` prints; without `proxy_listen` where this user
+-- may not read the settings
+-- @tparam number now seconds since 1970
+-- @treturn table array of lines
+function _M.status(found, now)
+    local age = duration(found.uptime_s)
+    local lines = { ("running in %s (pid %d, for %s)"):format(found.prefix, found.pid, age) }
+    if not found.proxy_listen then
+        add_all(lines, worker_lines(found))
+        add_all(lines, found.control and control_lines(found.control) or {})
+        lines[#lines + 1] = note(found)
+        return lines
+    end
+    local required = found.admin_token_required and #found.admin_listen > 0
+    add_all(lines, {
+        ("version  %s on %s"):format(found.version, found.nginx or "nginx"),
+        ("proxy    %s"):format(plain_addresses(found.proxy_listen)),
+        ("admin    %s%s"):format(
+            plain_addresses(found.admin_listen),
+            required and ", token required" or ""
+        ),
+    })
+    if #found.status_listen > 0 then
+        lines[#lines + 1] = ("status   %s"):format(plain_addresses(found.status_listen))
+    end
+    lines[#lines + 1] = ("file     %s"):format(file_text(found))
+    add_all(lines, worker_lines(found))
+    add_all(lines, found.control and control_lines(found.control) or {})
     block(lines, "plugins", failure_lines(found.plugin_failures or {}))
     block(lines, "logs", found.logs)
     local shown = has_tls(found) and found.certificates
     block(lines, "tls", shown and certificate_lines(shown, now) or {})
+    lines[#lines + 1] = note(found)
     block(lines, "next", {
         hint.command("get routes", found.prefix),
         hint.command("help") .. "; docs/operations.md",

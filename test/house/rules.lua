@@ -156,6 +156,7 @@ _M.doors = {
             "gateway.pdk.variables",
             "gateway.plan",
             "gateway.schema.equal",
+            "gateway.schema.x509",
             "gateway.store",
             "gateway.version",
             "lib.sluice.address",

@@ -165,7 +165,12 @@ describe("the help of a command", function()
             if shown then
                 assert.is_truthy(all:find(shown, 1, true), option.name)
             else
-                local said = option.name .. " has no flag, since everybody can see flags; use "
+                local may_be_text = option.type == "pem_list"
+                    and " and it may contain the text of a key"
+                local said = option.name
+                    .. " has no flag, since everybody can see flags"
+                    .. (may_be_text or "")
+                    .. "; use "
                 assert.is_truthy(words(text):find(said, 1, true), option.name)
             end
         end
@@ -220,6 +225,13 @@ describe("the help of a command", function()
             serve = "`sluice start`",
             set = "`sluice apply FILE`",
             stat = "`sluice status`",
+            certs = "`sluice get certificates`",
+            drain = "`sluice quit`",
+            healthz = "`sluice status`",
+            man = "`sluice help`",
+            shutdown = "`sluice stop`",
+            tail = "names error.log",
+            undo = "`sluice help rollback`",
             top = "`sluice timers`",
             up = "with --foreground",
         }) do
@@ -238,6 +250,8 @@ describe("the help of a command", function()
             "unknown command 'settings'; `sluice help settings` lists what can be set",
             said
         )
+        said = select(2, arguments_of.read({ "file", "lint", "x" }))[1]
+        assert.is_truthy(said:find("; `sluice check FILE` checks a file", 1, true), said)
         assert.is_truthy(help.text(parser, "help"):find("^Usage: sluice help"))
     end)
 end)
@@ -351,6 +365,7 @@ describe("a command line", function()
             ["start --admin-port 8001"] = "use --admin-listen 127.0.0.1:8001",
             ["start --port 65536"] = "use --proxy-listen 0.0.0.0:PORT",
             ["start --port \27[1m"] = "use --proxy-listen 0.0.0.0:PORT",
+            ["reload --worker-processes 2"] = "use --workers",
             ["start --port"] = "use --proxy-listen 0.0.0.0:PORT",
         }) do
             local flag = line:match("%-%-[%l-]+")

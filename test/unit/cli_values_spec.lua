@@ -229,6 +229,11 @@ describe("cli.options.values", function()
         local in_brackets = "an IPv6 address in brackets, with its port; write it as in [::1]:8000"
         for _, row in ipairs({
             { "proxy_listen", "20000", "an address with the port; write 0.0.0.0:20000" },
+            {
+                "proxy_listen",
+                "[::]:20000 http2 tls",
+                "the word ssl for TLS; write [::]:20000 http2 ssl",
+            },
             { "proxy_listen", ":20000 ssl", "an address with the port; write 0.0.0.0:20000" },
             { "admin_listen", "20000", "an address with the port; write 127.0.0.1:20000" },
             { "status_listen", "9000", "an address with the port; write 127.0.0.1:9000" },

@@ -112,6 +112,7 @@ def test_tokens_are_added_replaced_and_removed(gateway: Start) -> None:
     ]
     done = token(running, "remove", "grafana")
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "token 'grafana' removed\n"
     assert ", token required\n" in running.command("status").stdout
     done = token(running, "remove", "ci")
     assert done.returncode == 0

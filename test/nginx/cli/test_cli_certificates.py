@@ -1,5 +1,6 @@
 """get snis, get certificates: what a certificate says of itself; and how an SNI names one."""
 
+import json
 import re
 
 from admin_client import Client
@@ -49,6 +50,33 @@ def test_names_and_expiry(gateway: Start) -> None:
         assert same == [like["names"], like["expires"].partition(" (")[0]]
     (one,) = table(running, "snis/shop.example").values()
     assert one["names"] == snis["shop.example"]["names"]
+
+
+def test_status_says_what_a_certificate_does_not_cover(gateway: Start) -> None:
+    """As after PUT /certificates/SNI with the certificate of another name."""
+    running = gateway(None, tls="ssl")
+    client = Client(running)
+    pair = certificates.make("no", names=("DNS:shop.example", "DNS:*.shop.example"))
+    add(client, pair, "shop.example", "a.shop.example", "b.a.shop.example", "other.example")
+    done = running.command("status")
+    assert done.returncode == 0
+    line = next(line for line in done.stdout.splitlines() if line.startswith("tls "))
+    assert line.endswith("; does not cover b.a.shop.example, other.example"), line
+    (found,) = json.loads(running.command("status", "--json").stdout)["certificates"]["list"]
+    assert found["uncovered"] == ["b.a.shop.example", "other.example"]
+
+
+def test_a_table_shows_which_service_is_disabled(gateway: Start) -> None:
+    running = gateway(None)
+    client = Client(running)
+    for name, enabled in (("on", True), ("off", False)):
+        client.must(200, "PUT", f"/services/{name}", {"host": "x", "enabled": enabled})
+        client.must(200, "PUT", f"/services/{name}/routes/{name}", {"paths": [f"/{name}"]})
+    routes = table(running, "routes")
+    assert {name: row["service"] for name, row in routes.items()} == {
+        "on": "on",
+        "off": "off (disabled)",
+    }
 
 
 def test_a_certificate_of_a_vault_says_nothing(gateway: Start) -> None:

@@ -2,14 +2,17 @@
 
 import contextlib
 import os
+import re
 import signal
+import socket
+import subprocess
 from collections.abc import Callable
 
 import pytest
 from changes import stopped
 from plugin_files import write_plugin
 
-from instance import ONE, TWO, Instance
+from instance import ONE, SECONDS, TWO, Instance
 from sluice import alive
 from upstream import Upstream
 from wire import wait_until
@@ -245,6 +248,45 @@ DECIDED = """
         return done, err
     end
 """
+
+
+LOOP = """
+    local plugin = (function() %s end)()
+    function plugin.access()
+        assert(io.open("%s", "w")):close()
+        while true do end
+    end
+    return plugin
+"""
+
+
+def test_a_reload_names_an_old_worker_that_does_not_answer(
+    posted: Instance, deaths: Callable[[Instance], None]
+) -> None:
+    deaths(posted)
+    begun = posted.prefix / "store" / "begun"  # the workers' folder
+    start_with(posted, LOOP % (PLUGIN, begun))
+    posted.file.write_text(TWO.format(url=posted.url) + "plugins: [{name: fuse}]\n")
+    posted.succeed("reload")
+    with socket.create_connection(("127.0.0.1", posted.proxy_port)) as client:
+        client.sendall(b"GET /two HTTP/1.1\r\nHost: h\r\n\r\n")
+        wait_until(begun.exists, "a worker that is busy")
+        reload = subprocess.Popen(
+            posted.line("reload", "--new-workers"),
+            env=posted.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        line = reload.stderr.readline()
+        if "waiting for" not in line:
+            reload.kill()
+        said = r"sluice: waiting for old workers that do not answer: pid (\d+)\n"
+        found = re.fullmatch(said, line)
+        os.kill(int(found[1]), signal.SIGKILL)
+        said, complaint = reload.communicate(timeout=SECONDS)
+    assert (reload.returncode, complaint) == (0, "")
+    assert said.startswith("reloaded: 2 new workers")
 
 
 def test_a_control_worker_that_dies_before_it_answers_has_made_the_change(

@@ -16,12 +16,31 @@ def test_a_bad_declarative_file_prints_every_error(instance: Instance) -> None:
     errors = [
         '  line 4: services[0] "one".bogus: unknown field',
         '  line 6: services[0] "one".routes[0] "one".paths[0]: should start with: '
-        "/ (fixed path) or ~/ (regex path)",
+        "/ (fixed path) or ~/ (regex path); write /one",
     ]
     title = f"sluice: file: {instance.file} has 2 errors:"
     assert instance.refuse("start") == [title, *errors]
     assert instance.refuse("check", str(instance.file), prefix=None) == [title, *errors]
     assert is_untouched(instance)
+
+
+def test_settings_are_checked_without_a_file(instance: Instance) -> None:
+    conf = instance.folder / "sluice.conf"
+    conf.write_text("workers = 2\n")
+    said = "the settings are valid: values, nginx, certificates, tokens, plugins\n"
+    assert instance.succeed("check", prefix=None, conf=str(conf)) == said
+    # As a script's "$FILE" that is not set.
+    (line,) = instance.refuse("check", "", prefix=None, conf=str(conf))
+    assert line.startswith("sluice: file: no file to check; ")
+    conf.write_text("plugins = bundled, none\n")
+    (line,) = instance.refuse("check", prefix=None, conf=str(conf))
+    assert line.startswith("sluice: plugins: there is no plugin 'none'")
+    conf.write_text("workers = two\n")
+    (line,) = instance.refuse("check", prefix=None, conf=str(conf), code=2)
+    assert "'two' is not valid" in line
+    # Of which nothing is named, nothing is checked.
+    (line,) = instance.refuse("check", prefix=None)
+    assert line.startswith("sluice: file: no file to check; ")
 
 
 def test_a_key_that_stands_twice_is_named_with_its_place(instance: Instance) -> None:
@@ -248,8 +267,9 @@ def test_a_flag_that_is_none_says_what_to_use(instance: Instance) -> None:
     for flag in ("--ssl-cert", "--ssl-cert-key", "--admin-token"):
         name = flag[2:].replace("-", "_")
         line = instance.refuse("start", flag, "x", code=2)[0]
+        text = "" if name == "admin_token" else " and it may contain the text of a key"
         assert line == (
-            f"sluice: {name} has no flag, since everybody can see flags; use "
+            f"sluice: {name} has no flag, since everybody can see flags{text}; use "
             f"SLUICE_{name.upper()} in the environment, or a line of the settings file"
         )
 

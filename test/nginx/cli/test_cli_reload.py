@@ -400,6 +400,29 @@ def test_a_line_of_the_settings_file_that_has_no_effect(instance: Instance) -> N
     assert len(instance.status()["workers"]["ready"]) == 2
 
 
+def test_versions_and_ciphers_of_tls_beside_a_suite(instance: Instance) -> None:
+    """Of no effect, and said to be."""
+    no_effect = "has no effect while ssl_cipher_suite is intermediate, and not custom"
+    line = f"sluice: warning: %s {no_effect}"
+    done = instance.run("start", ssl_protocols="TLSv1.3")
+    assert (done.returncode, done.stderr) == (0, line % "ssl_protocols" + "\n")
+    done = instance.run("reload", ssl_ciphers="HIGH")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [line % "ssl_protocols", line % "ssl_ciphers"]
+    instance.succeed("reload", ssl_cipher_suite="custom")
+
+
+def test_a_reload_says_what_is_no_setting(instance: Instance) -> None:
+    instance.succeed("start")
+    conf = instance.folder / "kong.conf"
+    conf.write_text("pg_host = x\nproxy_listn = x\n")
+    done = instance.run("reload", conf=str(conf))
+    assert done.returncode == 0
+    assert "pg_host" in done.stderr
+    assert "proxy_listn" in done.stderr
+    assert "did you mean" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["start", "reload", "restart"])
 def test_a_file_does_not_replace_what_an_import_has_brought(instance: Instance, verb: str) -> None:
     """Of a store that is the source of truth: its file may be gone, and standard input is none."""
