@@ -412,6 +412,12 @@ def test_versions_and_ciphers_of_tls_beside_a_suite(instance: Instance) -> None:
     instance.succeed("reload", ssl_cipher_suite="custom")
 
 
+def test_all_addresses_can_be_trusted_in_silence(instance: Instance) -> None:
+    """nginx once warned of 0.0.0.0/0 beside a default of ours."""
+    instance.succeed("start", trusted_ips="0.0.0.0/0, ::/0")
+    assert "duplicate network" not in instance.error_log()
+
+
 def test_a_reload_says_what_is_no_setting(instance: Instance) -> None:
     instance.succeed("start")
     conf = instance.folder / "kong.conf"

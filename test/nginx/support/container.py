@@ -132,6 +132,7 @@ class Container:
         self.environment |= {name: os.environ[name] for name in sanitizers()}
         self.environment |= {name: self.fill(text) for name, text in environment.items()}
         self.out, self.err = bytearray(), bytearray()
+        self._readers: list[threading.Thread] = []
         ends = [self._collect(into) for into in (self.out, self.err)]
         words = ["shm=64m", *(options or [])]
         words += [f"bind={source}:{target}" for source, target in (binds or {}).items()]
@@ -179,7 +180,9 @@ class Container:
             while data := source.read1(65536):
                 into.extend(data)
 
-        threading.Thread(target=read, args=(os.fdopen(reading, "rb"),), daemon=True).start()
+        reader = threading.Thread(target=read, args=(os.fdopen(reading, "rb"),), daemon=True)
+        reader.start()
+        self._readers.append(reader)
         return writing
 
     def first(self) -> int:
@@ -248,8 +251,11 @@ class Container:
         assert self.process.poll() is None, self.err.decode()
 
     def end(self) -> int:
-        """The exit code of one that ends by itself."""
-        return self.process.wait(SECONDS)
+        """The exit code of one that ends by itself; all that it has said has been read then."""
+        code = self.process.wait(SECONDS)
+        for reader in self._readers:
+            reader.join(SECONDS)
+        return code
 
     def close(self) -> None:
         """Ends it, and removes its files."""
