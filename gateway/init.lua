@@ -222,7 +222,8 @@ function _M.init_worker()
     end
     start_plugins(
         failed,
-        is_control and stuck.init_worker(plugins, bus, before, thrown) or stuck.nobody
+        is_control and stuck.init_worker(plugins, bus, before, thrown)
+            or stuck.init_traffic(before, thrown)
     )
     assert(bus:init_worker())
 end

@@ -147,6 +147,10 @@ local function describe(word, found, instance)
             title = still:format(title, count_workers(found.old), pids, unpack(verbs))
         end
         return title, FAILED
+    elseif word == "waiting" then
+        local line =
+            "the new workers do not accept connections yet; the old ones serve until then; see %s"
+        return line:format(logs), FAILED
     elseif word == "dead" then
         local line =
             "the gateway is not serving: its new workers exit; see %s, then run `sluice restart`"

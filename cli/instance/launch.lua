@@ -197,15 +197,41 @@ local function lasting(test)
     end
 end
 
--- Says once for whom a reload waits: a worker that Lua keeps busy, which never ends.
-local function saying(settings)
+-- What workers have logged since then of plugins that keep them from starting, each line once.
+local function stuck_plugins(log)
+    local complaints = _M.complaints(log, function(_, text)
+        return text:find("plugin '[^']+' [%w ]*init_worker")
+    end)
+    return function()
+        local lines, is_there = {}, {}
+        for _, line in ipairs(complaints()) do
+            line = line:gsub("%*%d+ %[lua%] %S+: [%w_]+%(%): ", ""):gsub(", context: .*", "")
+            lines[#lines + 1] = not is_there[line] and line or nil
+            is_there[line] = true
+        end
+        return lines
+    end
+end
+
+-- Says once for which workers a reload waits: new ones that do not accept, which a plugin may keep
+-- from it, or an old one that Lua keeps busy.
+local function saying(settings, stuck)
     local since_s, is_said = process.now_s(), false
     return function(sorted)
-        local is_late = process.now_s() - since_s > WAITING_S and #sorted.fresh >= settings.workers
-        if is_late and not is_said and #sorted.old > 0 then
+        if is_said or process.now_s() - since_s <= WAITING_S then
+            return
+        end
+        local lines
+        if #sorted.fresh < settings.workers then
+            lines = stuck()
+            table.insert(lines, 1, "waiting for new workers to accept connections")
+        elseif #sorted.old > 0 then
+            local pids = table.concat(sorted.old, ", ")
+            lines = { "waiting for old workers that do not answer: pid " .. pids }
+        end
+        if lines then
             is_said = true
-            local line = "waiting for old workers that do not answer: pid %s"
-            console.complain({ line:format(table.concat(sorted.old, ", ")) })
+            console.complain(lines)
         end
     end
 end
@@ -217,9 +243,9 @@ end
 -- @tparam number master its pid
 -- @tparam string log path of its error log
 -- @treturn string "live": only new workers accept, save those that are stopped; "partly": new ones
---   accept, but not all that should; "refused": the old configuration is; "dead": no worker is
---   there; "killed": no master is, and these are its workers; "unknown": the master has not made up
---   its mind
+--   accept, but not all that should; "waiting": none accepts yet, and the old ones do; "refused":
+--   the old configuration is live; "dead": there is no worker; "killed": there is no master, and
+--   these are its workers; "unknown": the master is still loading
 -- @treturn table `fresh`, `old`, `stopped`, `draining`: pids; and `lines` of nginx that say why
 function _M.hup(instance, settings, master, log)
     local first = generations(instance) or { youngest = 0 }
@@ -234,7 +260,8 @@ function _M.hup(instance, settings, master, log)
     if not sent then
         return "refused", { lines = { err } }
     end
-    local ask, say_late = asking(instance), saying(settings)
+    local stuck = stuck_plugins(log)
+    local ask, say_late = asking(instance), saying(settings, stuck)
     local workers, found, sorted
     local is_refused = lasting(function()
         local is_newer = found and first.of and found.youngest > first.youngest
@@ -276,6 +303,9 @@ function _M.hup(instance, settings, master, log)
         return word, sorted
     elseif #sorted.fresh > 0 then
         return "partly", sorted
+    elseif #sorted.old > 0 and #workers.starting > 0 then
+        sorted.lines = stuck()
+        return "waiting", sorted
     elseif found and found.youngest > first.youngest then
         return "dead", sorted
     end

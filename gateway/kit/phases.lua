@@ -260,6 +260,7 @@ function _M.name_plugins(list)
     plugins, numbers = {}, {}
     for i, name in ipairs(list) do
         plugins[i - 1], numbers[name] = name, i - 1
+        turn.name(i - 1, name)
     end
 end
 
@@ -269,14 +270,6 @@ end
 -- @local
 function _M.number(name)
     return numbers[name]
-end
-
---- The name of a plugin, of its number.
--- @tparam number number
--- @treturn string
--- @local
-function _M.name_of(number)
-    return plugins[number] or "unknown"
 end
 
 --- The name of a phase, of its bit.

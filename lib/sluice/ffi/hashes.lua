@@ -26,7 +26,7 @@ return {
     ["gateway/tls"] = 2254613423,
     ["lib/events"] = 2126421218,
     ["lib/header"] = 2366177716,
-    ["lib/loop"] = 3867558468,
+    ["lib/loop"] = 3851271290,
     ["lib/redact"] = 3800646637,
     ["lib/timer"] = 2762595521,
     ["lib/var"] = 1765292155,

@@ -141,8 +141,34 @@ function _M.count(owner, number, add)
     return tonumber(C.sluice_turn_count(owner, number, add or 0))
 end
 
+--- Names an owner of steps, for workers of a later configuration, too.
+-- @tparam number owner below 256; what is above stays without a name
+-- @tparam string name what is longer than 63 bytes is cut
+-- @phases any in a worker
+function _M.name(owner, name)
+    C.sluice_turn_name(owner, name)
+end
+
+--- The name of an owner of a worker's steps.
+-- @tparam number worker as `look`
+-- @tparam number owner
+-- @treturn string empty: it has none
+-- @phases any in a worker
+function _M.name_of(worker, owner)
+    return ffi.string(C.sluice_turn_name_of(worker, owner))
+end
+
+--- Whether there is such a worker, or was one.
+-- @tparam number worker as `look`
+-- @treturn boolean
+-- @phases any in a worker
+function _M.is_place(worker)
+    return C.sluice_turn_of(worker) ~= nil
+end
+
 --- What another worker is in. Reads a file of /proc where it has begun a step at all.
--- @tparam number worker
+-- @tparam number worker from 0; behind those of this configuration stand the workers of those
+-- before, that were there when it was loaded
 -- @treturn table|nil `pid`, `turn`, `serial`, `root`, `kind`, `owner`, `is_in_step`, `cpu_ms`; nil:
 -- there is none, or none that has begun a step
 -- @phases any in a worker
@@ -169,7 +195,7 @@ end
 
 --- Asks another worker to end its step by an error at the line that runs, or kills it. Does nothing
 -- if it is in another step than it was; what is within the same one is no other to force.
--- @tparam number worker
+-- @tparam number worker as `look`
 -- @tparam table seen of `look`
 -- @tparam boolean by_force
 -- @phases any in a worker

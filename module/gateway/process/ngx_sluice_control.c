@@ -232,6 +232,7 @@ ngx_sluice_control_gate_handler(ngx_event_t *e)
     }
 
     ngx_sluice_notify_accepts();
+    ngx_sluice_stay_accepts();
 }
 
 

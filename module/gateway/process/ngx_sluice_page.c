@@ -27,7 +27,8 @@ typedef struct {
     uint32_t           core;               /* layout of what is published */
     uint64_t           size;               /* of all of it, in bytes */
     _Atomic uint64_t   crl;                /* which lists are live; 0: none */
-    uint64_t           zero[4];
+    ngx_sluice_stay_t  stay;               /* zeros of an older Sluice */
+    uint64_t           zero;
 
     _Alignas(64)
     sluice_control_t   control;
@@ -159,6 +160,7 @@ ngx_sluice_page_share(void)
     ngx_sluice_images_control = &ngx_sluice_page->control;
     ngx_sluice_images_generations = &ngx_sluice_page->generations;
     ngx_http_sluice_crl_live = &ngx_sluice_page->crl;
+    ngx_sluice_stay = &ngx_sluice_page->stay;
     ngx_sluice_tickets = &ngx_sluice_page->tickets;
     ngx_sluice_secrets = &ngx_sluice_page->secrets;
 

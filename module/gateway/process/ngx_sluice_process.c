@@ -242,7 +242,13 @@ ngx_sluice_process_init_module(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    return ngx_sluice_notify_init(cycle);
+    if (ngx_sluice_notify_init(cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_sluice_stay_init((ngx_uint_t) ccf->worker_processes);
+
+    return NGX_OK;
 }
 
 
@@ -269,6 +275,10 @@ ngx_sluice_process_init_process(ngx_cycle_t *cycle)
 
     if (conf->control && ngx_process == NGX_PROCESS_WORKER) {
         ngx_sluice_turn_init_process();
+
+        if (ngx_worker != 0) {
+            ngx_sluice_stay_init_process(cycle);
+        }
     }
 
     return ngx_sluice_control_init_process(cycle);

@@ -23,7 +23,20 @@ typedef struct {
 } ngx_sluice_process_conf_t;
 
 
+/* In shared memory (ngx_sluice_page.c), of the newest configuration. */
+
+typedef struct {
+    _Atomic uint64_t  accepting;               /* traffic workers: bits */
+    _Atomic uint32_t  begun;                   /* its number */
+    uint32_t          master;                  /* a pid */
+    uint32_t          workers;                 /* that are to accept */
+    uint32_t          zero;
+} ngx_sluice_stay_t;
+
+
 extern ngx_module_t  ngx_sluice_process_module;
+
+extern ngx_sluice_stay_t  *ngx_sluice_stay;
 
 
 /* The configuration of a cycle. */
@@ -43,6 +56,12 @@ ngx_int_t ngx_sluice_notify_init(ngx_cycle_t *cycle);
 void ngx_sluice_notify_init_process(ngx_cycle_t *cycle);
 void ngx_sluice_notify_accepts(void);
 void ngx_sluice_notify_exit_master(ngx_cycle_t *cycle);
+
+/* ngx_sluice_stay.c */
+
+void ngx_sluice_stay_init(ngx_uint_t workers);
+void ngx_sluice_stay_init_process(ngx_cycle_t *cycle);
+void ngx_sluice_stay_accepts(void);
 
 /* ngx_sluice_reuseport.c */
 

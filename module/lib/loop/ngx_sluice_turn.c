@@ -22,12 +22,27 @@
 #define NGX_SLUICE_TURN_STAT  1024          /* bytes of /proc/<pid>/stat */
 
 
+/* of a configuration's workers; the list is each process's own */
+
+typedef struct ngx_sluice_turn_map_s  ngx_sluice_turn_map_t;
+
 typedef struct {
     uint32_t       counts[SLUICE_TURN_OWNERS][SLUICE_TURN_COUNTS];
+    char           names[SLUICE_TURN_OWNERS][SLUICE_TURN_NAME];
     sluice_turn_t  workers[];
 } ngx_sluice_turn_shared_t;
 
+struct ngx_sluice_turn_map_s {
+    ngx_sluice_turn_map_t     *before;
+    ngx_sluice_turn_shared_t  *shared;
+    uint32_t                   workers;
+};
 
+
+static size_t ngx_sluice_turn_size(uint32_t workers);
+static void ngx_sluice_turn_drop_left(void);
+static ngx_uint_t ngx_sluice_turn_has_left(ngx_sluice_turn_map_t *map);
+static ngx_sluice_turn_map_t *ngx_sluice_turn_find(uint32_t *worker);
 static ngx_int_t ngx_sluice_turn_process_events(ngx_cycle_t *cycle,
     ngx_msec_t timer, ngx_uint_t flags);
 static ngx_int_t ngx_sluice_turn_read(const char *path, uint64_t *started,
@@ -38,9 +53,8 @@ static void ngx_sluice_turn_signal_handler(int signo);
 static void ngx_sluice_turn_hook(lua_State *l, lua_Debug *ar);
 
 
-static sluice_turn_t              ngx_sluice_turn_none;
-static ngx_sluice_turn_shared_t  *ngx_sluice_turn_shared;
-static ngx_uint_t                 ngx_sluice_turn_workers;
+static sluice_turn_t           ngx_sluice_turn_none;
+static ngx_sluice_turn_map_t  *ngx_sluice_turn_maps;      /* newest first */
 
 lua_State      *ngx_sluice_turn_lua;
 sluice_turn_t  *ngx_sluice_turn = &ngx_sluice_turn_none;
@@ -52,19 +66,20 @@ static ngx_int_t  (*ngx_sluice_turn_process)(ngx_cycle_t *cycle,
 
 
 /*
- * Workers of the configuration before keep theirs: the master's map goes, not
- * the memory.
+ * Workers of a configuration before keep their map, and so does the master
+ * while one of them lives: the new ones may look at it.
  */
 
 ngx_int_t
 ngx_sluice_turn_init(ngx_cycle_t *cycle, ngx_uint_t workers)
 {
-    void    *base;
-    size_t   size;
+    void                   *base;
+    ngx_sluice_turn_map_t  *map;
 
-    size = sizeof(ngx_sluice_turn_shared_t) + workers * sizeof(sluice_turn_t);
+    ngx_sluice_turn_drop_left();
 
-    base = mmap(NULL, size, PROT_READ|PROT_WRITE, MAP_ANON|MAP_SHARED, -1, 0);
+    base = mmap(NULL, ngx_sluice_turn_size((uint32_t) workers),
+                PROT_READ|PROT_WRITE, MAP_ANON|MAP_SHARED, -1, 0);
 
     if (base == MAP_FAILED) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
@@ -72,16 +87,65 @@ ngx_sluice_turn_init(ngx_cycle_t *cycle, ngx_uint_t workers)
         return NGX_ERROR;
     }
 
-    if (ngx_sluice_turn_shared) {
-        (void) munmap(ngx_sluice_turn_shared,
-                      sizeof(ngx_sluice_turn_shared_t)
-                      + ngx_sluice_turn_workers * sizeof(sluice_turn_t));
+    map = ngx_alloc(sizeof(ngx_sluice_turn_map_t), cycle->log);
+
+    if (map == NULL) {
+        (void) munmap(base, ngx_sluice_turn_size((uint32_t) workers));
+        return NGX_ERROR;
     }
 
-    ngx_sluice_turn_shared = base;
-    ngx_sluice_turn_workers = workers;
+    map->before = ngx_sluice_turn_maps;
+    map->shared = base;
+    map->workers = (uint32_t) workers;
+
+    ngx_sluice_turn_maps = map;
 
     return NGX_OK;
+}
+
+
+static size_t
+ngx_sluice_turn_size(uint32_t workers)
+{
+    return sizeof(ngx_sluice_turn_shared_t) + workers * sizeof(sluice_turn_t);
+}
+
+
+static void
+ngx_sluice_turn_drop_left(void)
+{
+    ngx_sluice_turn_map_t  *map, **link;
+
+    link = &ngx_sluice_turn_maps;
+
+    while (*link) {
+        map = *link;
+
+        if (!ngx_sluice_turn_has_left(map)) {
+            link = &map->before;
+            continue;
+        }
+
+        *link = map->before;
+
+        (void) munmap(map->shared, ngx_sluice_turn_size(map->workers));
+        ngx_free(map);
+    }
+}
+
+
+static ngx_uint_t
+ngx_sluice_turn_has_left(ngx_sluice_turn_map_t *map)
+{
+    uint32_t  i;
+
+    for (i = 0; i < map->workers; i++) {
+        if (sluice_turn_cpu_ms(&map->shared->workers[i]) != NGX_ERROR) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -159,14 +223,68 @@ sluice_turn_take(sluice_turn_t *before)
 }
 
 
-/* Another worker's, by its number; NULL: there is none. */
+/*
+ * Another worker's, by its number.  Behind those of this configuration stand
+ * those of the ones before, as they were when it was loaded.  NULL: no more.
+ */
 
 sluice_turn_t *
 sluice_turn_of(uint32_t worker)
 {
-    return ngx_sluice_turn_shared && worker < ngx_sluice_turn_workers
-           ? &ngx_sluice_turn_shared->workers[worker]
-           : NULL;
+    ngx_sluice_turn_map_t  *map;
+
+    map = ngx_sluice_turn_find(&worker);
+
+    return map ? &map->shared->workers[worker] : NULL;
+}
+
+
+/* The map of a worker by its number, which becomes that within the map. */
+
+static ngx_sluice_turn_map_t *
+ngx_sluice_turn_find(uint32_t *worker)
+{
+    ngx_sluice_turn_map_t  *map;
+
+    for (map = ngx_sluice_turn_maps; map; map = map->before) {
+        if (*worker < map->workers) {
+            return map;
+        }
+
+        *worker -= map->workers;
+    }
+
+    return NULL;
+}
+
+
+/* How an owner is called; workers of another configuration number others. */
+
+void
+sluice_turn_name(uint32_t owner, const char *name)
+{
+    char  *to;
+
+    if (ngx_sluice_turn_maps == NULL || owner >= SLUICE_TURN_OWNERS) {
+        return;
+    }
+
+    to = ngx_sluice_turn_maps->shared->names[owner];
+
+    (void) ngx_cpystrn((u_char *) to, (u_char *) name, SLUICE_TURN_NAME);
+}
+
+
+/* The name of an owner of a worker's step; empty: it has none. */
+
+const char *
+sluice_turn_name_of(uint32_t worker, uint32_t owner)
+{
+    ngx_sluice_turn_map_t  *map;
+
+    map = ngx_sluice_turn_find(&worker);
+
+    return map && owner < SLUICE_TURN_OWNERS ? map->shared->names[owner] : "";
 }
 
 
@@ -304,14 +422,14 @@ ngx_sluice_turn_signal(const sluice_turn_t *of, int signo)
 uint32_t
 sluice_turn_count(uint32_t owner, uint32_t number, uint32_t add)
 {
-    if (ngx_sluice_turn_shared == NULL || owner >= SLUICE_TURN_OWNERS
+    if (ngx_sluice_turn_maps == NULL || owner >= SLUICE_TURN_OWNERS
         || number >= SLUICE_TURN_COUNTS)
     {
         return 0;
     }
 
     return __sync_add_and_fetch(
-               &ngx_sluice_turn_shared->counts[owner][number], add);
+               &ngx_sluice_turn_maps->shared->counts[owner][number], add);
 }
 
 

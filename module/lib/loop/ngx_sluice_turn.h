@@ -31,6 +31,7 @@
 
 #define SLUICE_TURN_OWNERS  256         /* of steps, that are counted */
 #define SLUICE_TURN_COUNTS  16
+#define SLUICE_TURN_NAME    64          /* bytes of an owner's, with its end */
 
 
 /* turns and steps are compared for equality alone, and may begin anew */
@@ -58,6 +59,8 @@ int64_t sluice_turn_cpu_ms(const sluice_turn_t *of);
 int sluice_turn_end(sluice_turn_t *of, uint32_t turn, uint32_t serial);
 int sluice_turn_kill(const sluice_turn_t *of, uint32_t turn, uint32_t root);
 uint32_t sluice_turn_count(uint32_t owner, uint32_t number, uint32_t add);
+void sluice_turn_name(uint32_t owner, const char *name);
+const char *sluice_turn_name_of(uint32_t worker, uint32_t owner);
 
 /* FFI end */
 
@@ -69,7 +72,7 @@ extern sluice_turn_t  *ngx_sluice_turn;
 extern lua_State      *ngx_sluice_turn_lua;
 
 
-/* In the master, before it forks: all begin anew. */
+/* In the master, before it forks: the new workers' places. */
 ngx_int_t ngx_sluice_turn_init(ngx_cycle_t *cycle, ngx_uint_t workers);
 
 /* In a worker, behind the event module's. */

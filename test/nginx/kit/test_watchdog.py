@@ -4,7 +4,10 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +16,8 @@ from admin_client import Client
 from changes import document, post
 
 import guard
-from sluice import Gateway, Start, proxying
+from processes import children
+from sluice import Gateway, Start, alive, proxying
 from upstream import Upstream
 from wire import wait_until
 
@@ -66,6 +70,67 @@ def test_a_loop_is_ended_by_a_watchdog_that_names_it(gateway: Start, upstream: U
     assert 'sluice_plugin_failures_total{plugin="loops",phase="access"} 2\n' in text, "one each"
     taken = [int(ms) for ms in re.findall(r"for (\d+) ms of CPU time", running.error_log())]
     assert all(6000 <= ms < 20000 for ms in taken), "as much as is set, and no default"
+
+
+def cpu_ticks(pid: int) -> int:
+    """User and system time, fields 14 and 15 of proc(5)."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(stat[11]) + int(stat[12])
+
+
+def reload(running: Gateway, config: dict[str, Any]) -> None:
+    """Until the new control worker is there; an old worker that is busy stays."""
+    old = running.control()
+    running.write_config(config)
+    done = running.command("reload", "--new-workers")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: not alive(old), "the old control worker to leave")
+
+
+@pytest.mark.parametrize("how", ["interpreted", "compiled"])
+def test_a_loop_in_an_old_worker_is_ended_after_reloads(
+    how: str, gateway: Start, upstream: Upstream
+) -> None:
+    """By the control worker of the configuration then, whose plugins have other numbers."""
+    config = proxying(upstream) | {"plugins": [{"name": "loops"}]}
+    plugins = {"loops": {"handler": LOOPS}}
+    running = gateway(config, kong_plugins=plugins, watchdog_timeout=WATCHDOG)
+    long = r"old worker \(pid \d+\) has run plugin 'loops' in access for \d+ ms of CPU time"
+    running.expect_log(long, 1)
+    if how == "interpreted":
+        running.expect_log(r"plugin 'loops' failed in access: .*ended by the watchdog", 1)
+    else:
+        running.expect_log(r"old worker \(pid \d+\) is killed: it does not end plugin 'loops'", 1)
+        running.expect_log("exited on signal 9", 1)
+    (worker,) = set(running.workers()) - {running.control()}
+    with running.wire(timeout=120) as wire:
+        before = cpu_ticks(worker)
+        wire.send(f"GET / HTTP/1.1\r\nHost: h\r\nX-How: {how}\r\n\r\n".encode())
+        wait_until(lambda: cpu_ticks(worker) > before + 20, "the loop to begin")
+        # What is stopped takes no CPU time: however long the reloads are.
+        os.kill(worker, signal.SIGSTOP)
+        reload(running, config)
+        running.settings["plugins"] = ["bundled"]
+        reload(running, proxying(upstream))
+        os.kill(worker, signal.SIGCONT)
+        wait_until(lambda: not alive(worker), "the old worker to end", 120)
+        if how == "interpreted":
+            assert wire.read_reply().status == 500
+    assert running.ask("/").status == 200
+
+
+def test_the_master_keeps_no_places_of_workers_that_have_left(
+    gateway: Start, upstream: Upstream
+) -> None:
+    config = proxying(upstream)
+    running = gateway(config)
+    counts = []
+    for _ in range(3):
+        running.reload(config)
+        wait_until(lambda: not running.retiring(), "the old workers to leave")
+        maps = Path(f"/proc/{running.master()}/maps").read_text()
+        counts.append(maps.count("/dev/zero (deleted)"))
+    assert counts[1:] == counts[:1] * 2, "of the workers before alone"
 
 
 # A stop is a signal, so it comes late where the worker does not take signals for a while. The
@@ -259,5 +324,69 @@ def test_what_has_stuck_the_control_worker_twice_is_not_started_there(
     (status,) = wait_until(lambda: told(running), "the status to tell of it", 240)
     assert status["plugin"] == "sticks"
     assert running.ask("/").headers.get("x-runs") == "yes"
+    fuse.unlink()
+    guard.remove(fuse.parent)
+
+
+STICKS_ALL = """
+local function spin()
+    local n, is_on = 0, io.open("FUSE") ~= nil
+    while is_on do n = n + 1 end
+end
+return { VERSION = "1.0.0", PRIORITY = 1, init_worker = spin, access = function() end }
+"""
+
+
+def test_old_workers_serve_while_a_plugin_keeps_new_ones_from_starting(
+    gateway: Start, upstream: Upstream
+) -> None:
+    """What has stuck new workers twice is left out of the next ones; no request is refused."""
+    fuse = guard.folder("sluice-fuse-") / "fuse"
+    fuse.parent.chmod(0o777)
+    config = proxying(upstream) | {"plugins": [{"name": "sticks"}]}
+    plugins = {"sticks": {"handler": STICKS_ALL.replace("FUSE", str(fuse))}}
+    running = gateway(config, kong_plugins=plugins, watchdog_timeout=WATCHDOG)
+    running.expect_log("exited on signal 9", range(3, 9))
+    running.expect_log("control worker has died in plugin 'sticks' in init_worker", range(2, 6))
+    running.expect_log("has run plugin 'sticks' in init_worker for", range(4))
+    running.expect_log("is killed: it does not end plugin 'sticks' in init_worker", range(1, 4))
+    running.expect_log("'sticks' is not started in the control worker any more", range(1, 4))
+    running.expect_log("'sticks' is not started in worker 1 any more", 1)
+    fuse.touch()
+    with ThreadPoolExecutor(1) as threads:
+        command = threads.submit(running.command, "reload", "--new-workers")
+        statuses = [running.ask("/").status]
+        while not command.done():
+            statuses.append(running.ask("/").status)
+    assert set(statuses) == {200}
+    done = command.result()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("reloaded: 1 new worker")
+    assert "waiting for new workers to accept connections\n" in done.stderr
+    fuse.unlink()
+    guard.remove(fuse.parent)
+
+
+def test_a_stop_is_not_delayed_by_a_reload_that_is_stuck(
+    gateway: Start, upstream: Upstream
+) -> None:
+    """The master asks its old workers once, and did so at the reload."""
+    fuse = guard.folder("sluice-fuse-") / "fuse"
+    fuse.parent.chmod(0o777)
+    config = proxying(upstream) | {"plugins": [{"name": "sticks"}]}
+    plugins = {"sticks": {"handler": STICKS_ALL.replace("FUSE", str(fuse))}}
+    running = gateway(config, kong_plugins=plugins, watchdog_timeout="300s")
+    running.expect_log("exited on signal 9", range(9))
+    old = set(running.workers())
+    control, master = running.control(), running.master()
+    fuse.touch()
+    os.kill(master, signal.SIGHUP)
+    wait_until(lambda: len(children(master)) >= 4, "new workers")
+    for _ in range(100):
+        assert running.ask("/").status == 200
+    (worker,) = old - {control}
+    assert alive(worker)
+    os.kill(master, signal.SIGQUIT)
+    wait_until(lambda: not alive(worker), "the old worker to leave")
     fuse.unlink()
     guard.remove(fuse.parent)
