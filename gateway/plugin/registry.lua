@@ -6,6 +6,7 @@
 -- a user's own are named by the setting `plugins` and found by `lua_package_path`.
 -- @module gateway.plugin.registry
 
+local bounded = require("gateway.plugin.bounded")
 local dirent = require("posix.dirent")
 local entities = require("gateway.entities")
 local finder = require("gateway.plugin.finder")
@@ -180,9 +181,9 @@ local OURS = {
 
 local function load_part(name, base, part)
     if base == "plugins." .. name then
-        return OURS[part](name)
+        return bounded.call(OURS[part], name)
     end
-    return require(base .. "." .. part)
+    return bounded.call(require, base .. "." .. part)
 end
 
 local function load_handler(name, base)
@@ -384,7 +385,7 @@ local function load_api(plugin)
     if plugin.native or not finder.has(plugin.base, "api") then
         return nil
     end
-    local ok, found = pcall(require, plugin.base .. ".api")
+    local ok, found = pcall(bounded.call, require, plugin.base .. ".api")
     if not ok then
         return load_error.text("api.lua", plugin.base .. ".api", found)
     elseif type(found) ~= "table" then

@@ -27,7 +27,12 @@ _M.floors = {
     { "gateway.control" },
     -- Each plugin is a room of its own.
     { "plugins.*" },
-    { "gateway.plugin.finder", "gateway.plugin.load_error", "gateway.plugin.schema_check" },
+    {
+        "gateway.plugin.bounded",
+        "gateway.plugin.finder",
+        "gateway.plugin.load_error",
+        "gateway.plugin.schema_check",
+    },
     { "gateway.plugin.registry" },
     {
         "gateway.checker",
@@ -85,6 +90,7 @@ _M.floors_of_c = {
 _M.drawn_in = {
     ["gateway.plugin.chain"] = "gateway.plugin",
     ["gateway.plugin.delivery"] = "gateway.plugin",
+    ["gateway.plugin.bounded"] = "gateway.plugin",
     ["gateway.plugin.finder"] = "gateway.plugin",
     ["gateway.plugin.handshake"] = "gateway.plugin",
     ["gateway.plugin.load_error"] = "gateway.plugin",
