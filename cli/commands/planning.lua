@@ -152,7 +152,8 @@ end
 -- @treturn nil|string the reason
 function _M.of_file(instance, settings, found, is_first)
     return store.plan(settings, instance, function(held)
-        return sources.replacement(held, found.plugins, _M.items(settings, found, held, {}))
+        local list = _M.items(settings, found, held, {})
+        return sources.replacement(held, found.plugins, list, found.snapshot.select_tags)
     end, is_first)
 end
 
@@ -169,6 +170,22 @@ function _M.items(settings, found, held, addresses)
         snapshot = found.parse(known_ids.finder(held)) or snapshot
     end
     return (items.of(snapshot, addresses))
+end
+
+local UNTAGGED = "%s has `_info.select_tags` (%s), but would delete %d entities without these tags"
+
+--- What to say of a file that has `_info.select_tags`, where it would delete entities without them,
+-- which decK leaves alone.
+-- @tparam table plan
+-- @tparam table found the file, of cli.preflight
+-- @tparam string path
+-- @treturn string|nil
+function _M.untagged(plan, found, path)
+    if (plan.untagged or 0) > 0 then
+        local tags = table.concat(found.snapshot.select_tags, ", ")
+        return UNTAGGED:format(path, tags, plan.untagged)
+    end
+    return nil
 end
 
 --- Whether it changes nothing.

@@ -138,6 +138,8 @@ _M.diff = on_store(function(instance, settings, arguments)
     if not plan then
         return fail(err)
     end
+    local untagged = planning.untagged(plan, found, declarative.name(arguments.path))
+    complain(untagged and { "warning: " .. untagged } or {})
     planning.show(plan, arguments)
     return planning.is_empty(plan) and DONE or FAILED
 end)
@@ -159,6 +161,9 @@ local function load(context, instance, settings, path, found)
     return loaded, reason
 end
 
+local REPLACES = "an import replaces the whole store; `sluice apply FILE` deletes nothing, and "
+    .. "without `_info.select_tags` the import deletes them; nothing was changed"
+
 --- import: the store holds what a file does, and nothing else. Refused while the gateway's own file
 -- is the configuration, since what is live would not be what that file says.
 _M.import = on_store(function(instance, settings, arguments, context)
@@ -179,6 +184,11 @@ _M.import = on_store(function(instance, settings, arguments, context)
             .. "gateway and import into it, or replace the store with `sluice import`"
         return fail(line:format(path, plan.deleted))
     end
+    local untagged = plan and planning.untagged(plan, found, path)
+    if untagged and not arguments.dry_run then
+        return fail({ untagged, REPLACES })
+    end
+    complain(untagged and { "warning: " .. untagged } or {})
     -- Of one that is damaged, who loads it says more.
     local code = (plan or runs or arguments.dry_run) and planning.settle(plan, reason, arguments)
     if code then

@@ -17,8 +17,8 @@ local STATISTICS = "GET /metrics of the Admin API; `sluice events` and `sluice t
 local START = "`sluice start` starts it; with --foreground, it runs until Ctrl-C"
 local STOP = "`sluice stop` stops it at once, `sluice quit` after its requests"
 local DELETE = "`sluice delete KIND NAME` deletes an entity"
-local DECK = "`sluice import FILE` is decK's gateway sync, `sluice diff FILE` gateway diff, "
-    .. "`sluice export FILE` gateway dump"
+local DECK = "`sluice import FILE` is decK's gateway sync of all entities, `sluice diff FILE` "
+    .. "gateway diff, `sluice export FILE` gateway dump"
 
 -- Commands that have others' names here; the first four are Kong's.
 local COMMANDS = {

@@ -25,6 +25,8 @@ local MAX_UPSTREAMS, MAX_HOSTS, LEAST_NAME = 25, 200, 4
 -- with methods.
 local MAX_METHODS, MAX_PLUGINS, MAX_TARGETS, MAX_WORDS = 20, 20, 20, 1000
 local METHODS = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT" }
+local ANY_METHOD = { ANY = "without methods, a route takes all of them" }
+ANY_METHOD.ALL = ANY_METHOD.ANY
 -- SNIs of which is warned; names of a certificate that are shown, and how much of each.
 local MAX_SNIS, MAX_NAMES, MAX_NAME = 20, 3, 100
 
@@ -203,12 +205,12 @@ local function add_methods(state, warn)
         for i, method in ipairs(item.entity.methods or {}) do
             if not words[method] and count < MAX_WORDS then
                 words[method], count = true, count + 1
-                meant[method] = nearest.find(method, METHODS)
+                local near = nearest.find(method, METHODS)
+                meant[method] = ANY_METHOD[method] or (near and format("did you mean %s?", near))
             end
             if meant[method] then
-                local line = "'%s' is no method of HTTP; did you mean %s?"
                 local path = format("%s.methods[%d]", collect.path(item), i - 1)
-                say(path, format(line, method, meant[method]))
+                say(path, format("'%s' is no method of HTTP; %s", method, meant[method]))
             end
         end
     end

@@ -20,6 +20,8 @@ local yaml = require("gateway.config.yaml")
 local concat = table.concat
 local format = string.format
 
+local MAX_SHOWN = 60
+
 local _M = {}
 
 --- Where the time and the memory of a check are bounded, `pause`, a text of so many bytes is not
@@ -45,6 +47,50 @@ local function warn_of_bytes(state, source, kind, opts)
     end
 end
 
+-- decK, and scripts with envsubst, replace these before they send a file; here, as in Kong, the
+-- text is the value. No two tries of a pattern look at the same bytes, but for a few.
+local PLACEHOLDERS = {
+    "()(%${{ ?env +[\"'][%w_]+[\"'] ?}})",
+    ":%s+[\"']?()(%${[%u_][%u%d_]*})[\"']?,?%s*%f[\r\n%z]",
+}
+-- Of each, where the first ones stand in comments.
+local MAX_PLACEHOLDERS, MAX_BEFORE = 100, 200
+local NOT_REPLACED = "%s is not replaced, the text is the value; replace it before the file is "
+    .. "used, as with `deck file render --populate-env-vars` or envsubst"
+
+-- The first place that is no comment.
+local function find_value(source, pattern)
+    local ends = 0
+    for _ = 1, MAX_PLACEHOLDERS do
+        local _, last, at, shown = source:find(pattern, ends + 1)
+        if not at then
+            return nil
+        end
+        local line = source:sub(math.max(1, at - MAX_BEFORE), at):match("[^\n]*$")
+        if not line:find("^%s*#") then
+            return at, shown
+        end
+        ends = last
+    end
+    return nil
+end
+
+local function warn_of_placeholders(state, source, opts)
+    local is_large = opts.pause and #source > _M.MAX_WARNED
+    if is_large or not source:find("${", 1, true) then
+        return
+    end
+    for _, pattern in ipairs(PLACEHOLDERS) do
+        local at, shown = find_value(source, pattern)
+        if at then
+            local line, column = source_line.place(source, at)
+            local message = format(NOT_REPLACED, shown:sub(1, MAX_SHOWN))
+            local warning = { path = "", message = message, line = line, column = column }
+            table.insert(state.warnings, warning)
+        end
+    end
+end
+
 local function collect_all(source, kind, registry, opts, errors)
     local decoded, _, wrong =
         document.decode(source, kind, { pause = opts.pause, list_of = opts.list_of })
@@ -60,6 +106,7 @@ local function collect_all(source, kind, registry, opts, errors)
     local state = collect.run(decoded, registry, errors, opts)
     errors.warnings = state.warnings
     warn_of_bytes(state, source, kind, opts)
+    warn_of_placeholders(state, source, opts)
     return state
 end
 
@@ -80,6 +127,7 @@ local function build(source, kind, registry, opts, errors)
     snapshot.format_version = "3.0"
     snapshot.hash = _M.hash(source)
     snapshot.warnings = state.warnings
+    snapshot.select_tags = state.deck.tags
     return snapshot
 end
 

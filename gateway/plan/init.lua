@@ -9,6 +9,7 @@
 local differences = require("gateway.plan.differences")
 local entities = require("gateway.entities")
 local json = require("gateway.schema.json")
+local schema = require("gateway.schema")
 
 local NULL = json.null
 -- Entities that are named; more are counted.
@@ -104,6 +105,29 @@ local function describe(self, kind, entity)
     }
 end
 
+-- Of a kind without tags, such as membership in a group, too.
+local function has_tags(kind, entity, tags)
+    if not schema.field(entities.get(kind), "tags") then
+        return true
+    end
+    local is_there = {}
+    for _, tag in ipairs(type(entity.tags) == "table" and entity.tags or {}) do
+        is_there[tag] = true
+    end
+    for _, tag in ipairs(tags) do
+        if not is_there[tag] then
+            return false
+        end
+    end
+    return true
+end
+
+--- Has deleted entities that lack some of these tags counted, as `untagged`.
+-- @tparam {string,...}|nil tags
+function methods:count_untagged(tags)
+    self.tags, self.untagged = tags, tags and 0
+end
+
 --- Adds what becomes of an entity.
 -- @tparam string kind
 -- @tparam table|nil before as it is in the store
@@ -116,6 +140,9 @@ function methods:add(kind, before, after, is_same)
         or not after and "deleted"
         or "changed"
     self[change] = self[change] + 1
+    if change == "deleted" and self.tags and not has_tags(kind, entity, self.tags) then
+        self.untagged = self.untagged + 1
+    end
     if #self.entities >= MAX_ENTITIES then
         return
     end
@@ -148,6 +175,7 @@ function methods:result()
         changed = self.changed,
         deleted = self.deleted,
         unchanged = self.unchanged,
+        untagged = self.untagged,
         blocked = self.blocked,
     }
 end

@@ -136,9 +136,10 @@ _M.EMPTY = {
 -- @tparam table store
 -- @tparam table registry of plugins
 -- @tparam {table,...} items of gateway.config.items
+-- @tparam[opt] {string,...} tags deleted entities without all of them are counted, as `untagged`
 -- @treturn table|nil plan
 -- @treturn nil|table error
-function _M.replacement(store, registry, items)
+function _M.replacement(store, registry, items, tags)
     local known = by_kind_and_id(items)
     local plan = plans.new(
         registry,
@@ -146,6 +147,7 @@ function _M.replacement(store, registry, items)
             return known[kind] and known[kind][id]
         end)
     )
+    plan:count_untagged(tags)
     return caught(function()
         for _, kind in ipairs(entities.kinds) do
             add_kind(plan, store, kind, items)

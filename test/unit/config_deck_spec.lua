@@ -77,6 +77,43 @@ plugins: [{name: key-auth}]
         assert.is_nil(s.consumer_group_consumers[1].tags)
     end)
 
+    it("has tags that an import is told of", function()
+        local s = parse('_format_version: "3.0"\n_info: {select_tags: [team, x]}\n')
+        assert.same({ "team", "x" }, s.select_tags)
+        assert.is_nil(parse('_format_version: "3.0"\n').select_tags)
+    end)
+
+    it("warns of placeholders, which stay what they are", function()
+        local s = parse([[
+_format_version: "3.0"
+consumers:
+- username: a
+  keyauth_credentials: [{key: '${{ env "DECK_KEY" }}'}]
+- username: b
+  custom_id: ${ID}
+- {username: c, custom_id: "$(headers.x)", tags: ["${x}"]}
+]])
+        local rest = " is not replaced, the text is the value; replace it before the file is used, "
+            .. "as with `deck file render --populate-env-vars` or envsubst"
+        assert.same({
+            'line 4, column 32: ${{ env "DECK_KEY" }}' .. rest,
+            "line 6, column 14: ${ID}" .. rest,
+        }, s.warnings)
+        assert.equal('${{ env "DECK_KEY" }}', s.keyauth_credentials[1].key)
+    end)
+
+    it("looks for placeholders in comments and in large files in little time", function()
+        local file = '_format_version: "3.0"\n# ${{ env "DECK_A" }}\n'
+        assert.same({}, parse(file).warnings)
+        local s = parse(file .. "consumers: [{username: '${{ env \"DECK_B\" }}'}]\n")
+        assert.matches('^line 3, column 25: %${{ env "DECK_B" }} is not', s.warnings[1])
+        -- Quadratic, these took minutes.
+        for _, part in ipairs({ "${{ env ", ': \\"${A', ': ${{ env \\"' }) do
+            local text = '{"_format_version": "3.0", "_comment": "' .. part:rep(100000) .. '"}'
+            assert.same({}, parse(text).warnings)
+        end
+    end)
+
     it("may have passwords that are hashes", function()
         local s = parse([[
 _format_version: "3.0"

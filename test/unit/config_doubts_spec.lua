@@ -260,11 +260,14 @@ describe("methods of routes", function()
             {
                 "line 3: routes[0] \"a\".methods[1]: 'GTE' is no method of HTTP; did you mean GET?",
                 "line 4: routes[1].methods[0]: 'DELTE' is no method of HTTP; did you mean DELETE?",
+                "line 5: routes[2].methods[0]: 'ANY' is no method of HTTP; "
+                    .. "without methods, a route takes all of them",
             },
             warned([[
 routes:
 - {name: a, methods: [GET, GTE]}
 - {methods: [DELTE, PROPFIND, MKCOL, LOCK, COPY, MOVE, REPORT, PURGE]}
+- {methods: [ANY]}
 ]])
         )
     end)
