@@ -22,11 +22,13 @@ KILLS ?=
 SEED ?=
 # Files of tests on nginx that run at once: they wait half of the time. JOBS=0 is one process, as a debugger needs it.
 JOBS ?= 3
-# Of unit, nginx, store and lab: the files or folders to run in place of all.
+# Of unit, nginx, store and lab: the files or folders to run instead of all; ARGS may name them as well.
 ONLY ?=
+named = $(or $(ONLY),$(filter test/%,$(ARGS)))
+flags = $(if $(ONLY),$(ARGS),$(filter-out test/%,$(ARGS)))
 # $(call pytest,FOLDERS,FLAGS): the tests of folders; the first one names the cache.
-pytest = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest/$(notdir $(firstword $(1))) --quiet $(2) $(ARGS) \
-	$(or $(ONLY),$(1)) $(written_down)
+pytest = $(PYTHON) -m pytest -o cache_dir=$(CURDIR)/build/pytest/$(notdir $(firstword $(1))) --quiet $(2) $(flags) \
+	$(or $(named),$(1)) $(written_down)
 # A suite that has written its failures down ends well: scripts/check decides.
 written_down = || [ -s "$$FAILED_TO" ]
 
@@ -101,7 +103,7 @@ prepare: build
 unit: build
 	@scripts/setup run test
 	LUA_PATH="$(LUA_PATHS)" busted --lua=$(SLUICE_LUAJIT) --output=test/unit/support/output.lua \
-		$(ARGS) $(or $(ONLY),test/unit test/plugins) $(written_down)
+		$(flags) $(or $(named),test/unit test/plugins) $(written_down)
 
 nginx: build
 	@scripts/setup run test

@@ -381,6 +381,9 @@ local function proxy_server(settings, forward)
             settings.reject_encoded_climbs and "on" or "off"
         ),
         "proxy_http_version 1.1;",
+        -- Which failures have another peer tried. This is nginx's default. A request that is
+        -- not idempotent is repeated only if nothing of it was sent.
+        "proxy_next_upstream error timeout;",
         "proxy_redirect off;",
         ("proxy_buffer_size %s;"):format(settings.proxy_buffer_size),
         ("proxy_buffers %s;"):format(settings.proxy_buffers),
