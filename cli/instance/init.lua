@@ -152,11 +152,16 @@ local function find_master(self)
     return nil
 end
 
--- The prefix that a process names, if it is the master there. Another user's may name what it
--- likes, and a path may read as words of ours.
-local function prefix_of(pid)
+-- The prefix that a process names in its title, as a master does.
+local function named_prefix(pid)
     local line = (process.command_line(pid) or ""):sub(1, LINE_MAX)
-    local prefix = line:match("^" .. MASTER .. ".- %-p (/[%w@%%+=:,./_-]+)/ %-c ")
+    return line:match("^" .. MASTER .. ".- %-p (/[%w@%%+=:,./_-]+)/ %-c ")
+end
+
+-- The same, if it is the master there. Another user's may name what it likes, and a path may read
+-- as words of ours.
+local function prefix_of(pid)
+    local prefix = named_prefix(pid)
     local instance = prefix and _M.new(prefix)
     local is_its = instance
         and is_of_ours(instance, process.user(pid))
@@ -173,6 +178,22 @@ function _M.gateway_of(pid)
     for _, one in ipairs({ pid, process.parent(pid) }) do
         local prefix = prefix_of(one)
         if prefix then
+            return prefix, one
+        end
+    end
+    return nil
+end
+
+--- The removed prefix of a gateway that a process of this user belongs to, as its master or a child
+-- of that.
+-- @tparam number pid
+-- @treturn string|nil the prefix; nil: it is there, or the process is no such one
+-- @treturn number|nil pid of the master
+function _M.removed_of(pid)
+    for _, one in ipairs({ pid, process.parent(pid) }) do
+        local prefix = process.user(one) == unistd.geteuid() and named_prefix(one)
+        local _, lack = file.lstat(prefix or "/")
+        if prefix and lack == file.MISSING then
             return prefix, one
         end
     end

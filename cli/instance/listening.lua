@@ -125,6 +125,11 @@ local function stranger_text(pid, is_listening)
         local form = "the gateway in %s (pid %d); run `%s`"
         return form:format(prefix, master, hint.command("stop", prefix))
     end
+    prefix, master = instances.removed_of(pid or 0)
+    if prefix then
+        local form = "a gateway whose prefix %s was removed (pid %d); run `kill %d`"
+        return form:format(prefix, master, master)
+    end
     -- The end of a connection occupies its port, too.
     local who = is_listening and "see `ss -ltnp`" or "see `ss -tanp`"
     if pid then

@@ -20,6 +20,7 @@ local origins = require("gateway.config.origin")
 local paths = require("cli.instance.paths")
 local platform = require("cli.options.platform")
 local plugin_setting = require("cli.instance.plugin_setting")
+local prefixes = require("cli.instance.prefix")
 local process = require("cli.instance.process")
 local tls_files = require("cli.nginx.tls_files")
 local tokens = require("cli.options.tokens")
@@ -186,6 +187,10 @@ local function check_prefix(settings, root, errors)
         )
     else
         check_worker_user(settings, root, errors)
+    end
+    if existing == settings.prefix then
+        local _, reason = prefixes.new({ prefix = existing }):check(root)
+        errors[#errors + 1] = reason
     end
 end
 

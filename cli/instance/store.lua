@@ -233,6 +233,8 @@ function _M.check(settings, instance)
     return found
 end
 
+local IS_FULL = "%s; the file is first made beside the store: free space in %s"
+
 -- Has the workers' user make a file beside the store, and takes it from there. Not of a store with
 -- damage: nobody could tell it by the copy.
 local function copy(settings, instance, verb, take)
@@ -246,6 +248,8 @@ local function copy(settings, instance, verb, take)
     local taken
     if made then
         taken, err = take(temporary)
+    elseif type(err) == "string" and (err:find("No space left") or err:find("is full")) then
+        err = IS_FULL:format(err, file.parent_of(instance.store))
     end
     worker_user.run(settings.user, function()
         return os.remove(temporary) and true

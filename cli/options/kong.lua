@@ -360,4 +360,12 @@ for _, row in ipairs(_M.rows) do
     end
 end
 
+-- Kong Enterprise's alone, of which somebody may believe that it protects the Admin API.
+_M.by_name.enforce_rbac = {
+    names = "enforce_rbac",
+    same = "off",
+    refuses = "there is no RBAC; set it to off, and have the Admin API require a token with "
+        .. "`sluice token add`, whose --role may be to read only",
+}
+
 return _M

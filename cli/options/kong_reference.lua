@@ -13,7 +13,8 @@ Sluice reads Kong's environment (`KONG_PROXY_LISTEN=...`) and a `kong.conf` give
 of the %d settings of Kong 3.9.3 is *taken* by a setting of Sluice ([config.md](config.md));
 *warned* of: `start`, `restart` and `check` print a line that names it and what is the case instead;
 or *refused*: the command ends with a sentence that says what to do. Values that say what is the
-case anyway are accepted silently.
+case anyway are accepted silently. `enforce_rbac`, which is Kong Enterprise's, is refused unless it
+is `off`; other names that Kong does not have are warned of.
 
 A flag beats `SLUICE_*`, which beats `KONG_*`, which beats the file. Empty values are none.
 References to vaults (`{vault://env/...}`) are refused in settings that are taken. Relative paths

@@ -20,7 +20,7 @@ local PIECE = 100
 local TRIES = 5
 
 local NEEDS_NO_DATABASE = "this endpoint is only available when Kong is configured to not use a "
-    .. "database"
+    .. "database; here POST replaces all entities of the store"
 local HEAD = '_format_version: "3.0"\n_transform: false\n'
 
 local _M = {}

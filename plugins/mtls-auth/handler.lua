@@ -16,14 +16,18 @@ end
 local NOBODY_IS_ASKED = "no client is asked for a certificate, so requests are answered 500; see "
     .. "the setting ask_client_certificate"
 
--- Whether clients of some address are asked for a certificate.
+local NO_TLS = "no address of proxy_listen has ssl, so requests are answered 500"
+
+-- Whether clients of some address are asked for a certificate, and whether some address has TLS.
 local function asks(settings)
+    local has_tls = false
     for _, address in ipairs(settings.proxy_listen) do
         if address:find(" ask_client_certificate", 1, true) then
-            return true
+            return true, true
         end
+        has_tls = has_tls or address:find(" ssl", 1, true) ~= nil
     end
-    return settings.ask_client_certificate
+    return settings.ask_client_certificate, has_tls
 end
 
 return {
@@ -36,7 +40,8 @@ return {
     -- @tparam table settings resolved settings
     -- @treturn string|nil
     lacks = function(settings)
-        return not asks(settings) and NOBODY_IS_ASKED or nil
+        local is_asking, has_tls = asks(settings)
+        return not has_tls and NO_TLS or not is_asking and NOBODY_IS_ASKED or nil
     end,
 
     --- What the C reads of a configuration.

@@ -88,7 +88,8 @@ ngx_http_sluice_mtls_auth_compile(ngx_pool_t *pool,
 
     if (!ngx_http_sluice_tls_asks()) {
         ngx_str_set(words, "no client is asked for a certificate: see the "
-                    "setting ask_client_certificate");
+                    "setting ask_client_certificate, and ssl in "
+                    "proxy_listen");
         return NULL;
     }
 

@@ -352,7 +352,8 @@ describe("Kong's settings", function()
 
     it("leave alone what is for others, and tell of names that nobody has", function()
         local _, errors, _, warnings = resolve({
-            KONG_ENFORCE_RBAC = "on",
+            KONG_PORTAL = "on",
+            KONG_ENFORCE_RBAC = "off",
             KONG_VERSION = "3.9.3",
             KONG_PROXY_SERVICE_HOST = "10.0.0.1",
             KONG_PROXY_PORT = "tcp://10.0.0.1:80",
@@ -360,7 +361,17 @@ describe("Kong's settings", function()
             SLUICE_VAULT_ENV = "KONG_DB_SECRET",
         })
         assert.same({}, errors)
-        assert.same({ "environment: KONG_ENFORCE_RBAC: " .. kong.UNKNOWN }, warnings)
+        assert.same({ "environment: KONG_PORTAL: " .. kong.UNKNOWN }, warnings)
+    end)
+
+    it("refuse what would protect the Admin API of Kong Enterprise", function()
+        for _, value in ipairs({ "on", "both", "entity" }) do
+            local _, errors = resolve({ KONG_ENFORCE_RBAC = value })
+            local start = "enforce_rbac (environment KONG_ENFORCE_RBAC): '%s' is not supported: "
+            assert.equal(1, #errors)
+            assert.equal(1, (errors[1]:find(start:format(value), 1, true)))
+            assert.is_truthy(errors[1]:find("sluice token add", 1, true))
+        end
     end)
 
     it("name what was probably meant", function()

@@ -16,7 +16,10 @@ from processes import TRIES
 from sluice import Gateway, Start
 from wire import Wire, request_bytes, wait_until
 
-NEEDS_NO_DATABASE = "this endpoint is only available when Kong is configured to not use a database"
+NEEDS_NO_DATABASE = (
+    "this endpoint is only available when Kong is configured to not use a database; "
+    "here POST replaces all entities of the store"
+)
 KEY = "key-of-a-consumer"
 TOKEN, READ_TOKEN = "correct-horse-battery", "stable-horse-reading"
 

@@ -18,6 +18,7 @@ from one_service import SERVED, begin, control, names, put, store
 
 from instance import AS_ROOT, Instance
 from processes import children
+from sluice import alive
 from wire import wait_until
 
 # A pid file that went beside that of a killed upgrade, whose process is gone.
@@ -106,6 +107,21 @@ def test_who_names_no_prefix_is_told_of_it(instance: Instance) -> None:
     lose(instance, "run/nginx.pid")
     done = instance.run("status", prefix=None)
     assert str(instance.prefix) in done.stdout + done.stderr
+
+
+def test_a_start_names_the_gateway_whose_prefix_was_removed(instance: Instance) -> None:
+    begin(instance)
+    master = instance.status()["pid"]
+    images = Path(json.loads((instance.prefix / "settings.json").read_text())["image_dir"])
+    shutil.rmtree(instance.prefix)
+    first = instance.refuse("start")[0]
+    why = f"is in use by a gateway whose prefix {instance.prefix} was removed (pid {master})"
+    assert f"{why}; run `kill {master}`, or set --proxy-listen to another port" in first
+    os.kill(master, signal.SIGTERM)
+    wait_until(lambda: not alive(master), "the end")
+    instance.succeed("start")
+    instance.succeed("stop")
+    assert not images.exists()
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root's workers are another user")

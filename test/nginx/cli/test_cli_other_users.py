@@ -66,3 +66,5 @@ def test_root_ends_it_and_leaves_no_images(shared: Instance) -> None:
     assert f"proxy    127.0.0.1:{shared.proxy_port}" in said
     assert shared.succeed("stop") == "stopped\n"
     assert not images.exists()
+    first = shared.refuse("start")[0]
+    assert first.startswith(f"sluice: prefix: {shared.prefix} belongs to nobody, not to root; ")

@@ -412,6 +412,20 @@ def test_images_that_have_no_room_are_refused_before_the_store_takes_them(
         instance.succeed("stop")
 
 
+def test_copies_of_a_store_on_a_full_disk_say_what_they_need(instance: Instance) -> None:
+    instance.folder.chmod(0o755)
+    with tmpfs(instance, "3m") as small:
+        instance.prefix = small / "prefix"
+        instance.succeed("import", str(instance.file))
+        with contextlib.suppress(OSError), (small / "others").open("wb", buffering=0) as others:
+            while others.write(b"x" * 4096):
+                pass
+        for verb in ("export", "backup"):
+            (line,) = instance.refuse(verb, str(instance.folder / "copy"))
+            rest = f"; the file is first made beside the store: free space in {small}/prefix/store"
+            assert line.endswith(rest)
+
+
 def test_status_tells_of_the_control_worker(instance: Instance) -> None:
     instance.kills_workers = True
     instance.cuts_off_requests = True

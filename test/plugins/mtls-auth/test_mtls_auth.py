@@ -166,6 +166,11 @@ def test_what_is_wrong_is_said(gateway: Start, upstream: Upstream, world: World)
         done = running.command(command)
         assert done.returncode == 0
         assert '"mtls-auth": no client is asked for a certificate' in done.stderr
+    listen = running.settings["proxy_listen"]
+    running.settings["proxy_listen"] = f"127.0.0.1:{running.proxy_port}"
+    done = running.command("check")
+    running.settings["proxy_listen"] = listen
+    assert '"mtls-auth": no address of proxy_listen has ssl, so' in done.stderr
     # No file and no write leaves one that is named; a store of an earlier version may.
     other = start(gateway, config(world, upstream))
     other.stop()
